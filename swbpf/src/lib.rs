@@ -1,0 +1,6 @@
+//! sw-bpf: exact memory peak and busy cores of any command or cgroup, counted in the kernel.
+//!
+//! The line from kernel event to eye: [`probe`] listens, [`fold`] gives meaning, [`snapshot`] is the waist, [`out`]
+//! tells. Imports run forward only.
+
+pub mod snapshot;

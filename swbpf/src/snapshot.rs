@@ -1,0 +1,413 @@
+//! The waist: everything known of one target at one moment.
+//!
+//! Nothing before this file knows of screens, nothing after it knows of kernels. The doc comment of each field is its
+//! description in `docs/schema.json` and `docs/fields.md`; the unit stands in the name. A number that is not known is
+//! `null`, and [`Snapshot::unknown`] says why under its dotted key.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of this layout: raised when a key changes its meaning or goes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Where a number comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Counted in the kernel, event by event.
+    Kernel,
+    /// Read from files of the kernel at intervals; what happened between two readings is not seen.
+    Sampled,
+    /// Not to be had here; `unknown` says why.
+    Unavailable,
+}
+
+/// Everything known of one target at one moment: one line of JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// Version of this layout.
+    pub schema_version: u32,
+    /// Version of sw-bpf.
+    pub tool_version: String,
+    /// What this line is.
+    pub kind: Kind,
+    /// Moment of the reading, RFC 3339, UTC.
+    pub timestamp: String,
+    /// Name of this host.
+    pub hostname: String,
+    /// Slurm job id, where the target belongs to one.
+    pub job_id: Option<String>,
+    /// Slurm step id, where the target is one step.
+    pub step_id: Option<String>,
+    /// What is measured.
+    pub target: Target,
+    /// Source of the headline numbers: `kernel`, or `sampled` where the kernel programs could not be used.
+    pub source: Source,
+    /// Length of the window that rates and maxima of this line cover.
+    pub window_seconds: f64,
+    /// Time since the target began, where its begin is known.
+    pub elapsed_seconds: Option<f64>,
+    /// From when to when the target was measured.
+    pub coverage: Coverage,
+    /// Memory.
+    pub memory: Memory,
+    /// Processors.
+    pub cpu: Cpu,
+    /// Processes.
+    pub processes: Processes,
+    /// Kills for want of memory, oldest first.
+    pub oom_kills: Vec<OomKill>,
+    /// Graphics processors of the target.
+    pub gpus: Option<Vec<serde_json::Value>>,
+    /// How the command ended; only in the summary of `run`.
+    pub exit: Option<Exit>,
+    /// How the numbers were obtained.
+    pub probes: Probes,
+    /// What was lost.
+    pub loss: Loss,
+    /// What measuring cost.
+    pub overhead: Overhead,
+    /// For each `null` above: its dotted key and the reason.
+    pub unknown: BTreeMap<String, String>,
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The answer of `--once`.
+    Once,
+    /// A reading on the way; maxima are those since the begin of the measurement.
+    Progress,
+    /// The last line of a record.
+    Summary,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Target {
+    /// How the target was named.
+    pub kind: TargetKind,
+    /// Directory of its cgroup in the hierarchy that counts memory, else in the one that is measured.
+    pub cgroup: String,
+    /// Inode number of that directory, which is the kernel's cgroup id.
+    pub cgroup_id: u64,
+    /// Version of the hierarchy that counts memory: 1 or 2.
+    pub cgroup_version: Option<u8>,
+    /// The process given by `--pid`, or the command's own.
+    pub pid: Option<u32>,
+    /// The command of `run` with its arguments; bytes that are not UTF-8 are replaced.
+    pub command: Option<Vec<String>>,
+}
+
+/// How the target was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// By `run -- COMMAND`.
+    Command,
+    /// By `--cgroup PATH`.
+    Cgroup,
+    /// By `--pid PID`: the cgroup of that process.
+    Pid,
+}
+
+/// From when to when the target was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// First moment covered, RFC 3339, UTC.
+    pub from: String,
+    /// Last moment covered, RFC 3339, UTC.
+    pub to: String,
+    /// Length of the covered span.
+    pub seconds: f64,
+    /// Whether the target was measured from its first instruction.
+    pub from_start: bool,
+}
+
+/// Memory of the target, all its cgroups together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Source of `needed_bytes`, `needed_peak_bytes`, `peak`, `high` and `levels`.
+    pub source: Source,
+    /// What the kernel could not hand back at this moment: anonymous + shared (shmem, tmpfs) + kernel memory.
+    pub needed_bytes: Option<u64>,
+    /// The highest needed memory within the coverage: of the sum over all cgroups, at one instant.
+    pub needed_peak_bytes: Option<u64>,
+    /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way.
+    pub error_bound_bytes: Option<u64>,
+    /// Anonymous memory at this moment.
+    pub anon_bytes: Option<u64>,
+    /// Shared memory at this moment: shmem, tmpfs, shared anonymous mappings.
+    pub shmem_bytes: Option<u64>,
+    /// Kernel memory charged to the target at this moment: page tables, stacks, slab, pipes, sockets.
+    pub kernel_bytes: Option<u64>,
+    /// Page cache at this moment, shared memory not among it.
+    pub file_bytes: Option<u64>,
+    /// Swapped-out memory at this moment; not part of needed memory.
+    pub swap_bytes: Option<u64>,
+    /// Memory in huge pages of hugetlbfs, read from its processes; not part of needed memory.
+    pub hugetlb_bytes: Option<u64>,
+    /// Highest reading of `hugetlb_bytes`; sampled.
+    pub hugetlb_peak_bytes: Option<u64>,
+    /// The moment of the needed peak.
+    pub peak: Option<Peak>,
+    /// How long the target was near its peak.
+    pub high: Option<High>,
+    /// Time spent at each level of needed memory, lowest first; levels never visited are left out.
+    pub levels: Option<Vec<Level>>,
+    /// The kernel's own counter of charged memory, page cache among it: `memory.usage_in_bytes`, `memory.current`.
+    pub current_bytes: Option<u64>,
+    /// The kernel's own high-water counter, page cache among it, since the cgroup was made:
+    /// `memory.max_usage_in_bytes`, `memory.peak`.
+    pub peak_bytes: Option<u64>,
+    /// Limit of the target's memory; `null` where there is none.
+    pub limit_bytes: Option<u64>,
+    /// `current_bytes` in percent of `limit_bytes`.
+    pub usage_percent: Option<f64>,
+    /// `current_bytes` less the page cache that is not in active use; sampled.
+    pub working_set_bytes: Option<u64>,
+    /// Page cache by `memory.stat`, shared memory among it on version 1; sampled.
+    pub cache_bytes: Option<u64>,
+    /// Highest reading of `working_set_bytes`; sampled.
+    pub peak_working_set_bytes: Option<u64>,
+    /// `working_set_bytes` in percent of `limit_bytes`.
+    pub working_set_percent: Option<f64>,
+    /// Sum of the resident sets of its processes at this moment, as Slurm's `jobacct_gather/linux` takes them; sampled.
+    pub rss_sum_bytes: Option<u64>,
+    /// Highest reading of `rss_sum_bytes` at 1 s intervals; sampled.
+    pub rss_sum_peak_bytes: Option<u64>,
+    /// Highest `rss_sum_peak_bytes` by `needed_peak_bytes`: how far shared pages counted per process inflate.
+    pub rss_inflation: Option<f64>,
+    /// `peak_bytes` by `needed_peak_bytes`: how far page cache inflates.
+    pub cache_inflation: Option<f64>,
+    /// The highest needed memory that looking once a second saw.
+    pub sampled_1s: SampledPeak,
+    /// The highest needed memory that looking every 30 s saw.
+    pub sampled_30s: SampledPeak,
+}
+
+/// What a sampler that looks at fixed intervals saw of the same target, counted from the begin of the coverage.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampledPeak {
+    /// Time between two looks.
+    pub interval_seconds: f64,
+    /// How often it looked.
+    pub samples: u64,
+    /// The highest needed memory that it saw; `null` where it never looked.
+    pub peak_bytes: Option<u64>,
+    /// How much of the needed peak it missed, in percent.
+    pub missed_percent: Option<f64>,
+}
+
+/// The moment of the needed peak.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Peak {
+    /// When the peak was reached, RFC 3339, UTC.
+    pub at: String,
+    /// The same, since the begin of the coverage.
+    pub at_seconds: f64,
+    /// How far `at` can be late or early: the kernel's tick.
+    pub at_error_seconds: f64,
+    /// Anonymous memory then.
+    pub anon_bytes: u64,
+    /// Shared memory then.
+    pub shmem_bytes: u64,
+    /// Kernel memory then.
+    pub kernel_bytes: u64,
+    /// Page tables then; part of `kernel_bytes`.
+    pub page_tables_bytes: Option<u64>,
+    /// Page cache then, shared memory not among it; not part of the peak.
+    pub file_bytes: Option<u64>,
+    /// Mapped pages of files then; part of `file_bytes`, and of shared memory that is mapped.
+    pub file_mapped_bytes: Option<u64>,
+    /// Anonymous memory in transparent huge pages then; part of `anon_bytes`.
+    pub thp_bytes: Option<u64>,
+    /// Swapped-out memory then; not part of the peak.
+    pub swap_bytes: Option<u64>,
+    /// Processes alive then.
+    pub process_count: Option<u64>,
+    /// Threads alive then, main threads among them.
+    pub thread_count: Option<u64>,
+    /// Who raised the level to within 1 % of the peak.
+    pub raised_by: Option<Task>,
+    /// The largest processes as `/proc` showed them near the peak, largest first; sampled.
+    pub top_processes: Vec<TopProcess>,
+}
+
+/// A task as the kernel names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Process id in the host's namespace.
+    pub pid: u32,
+    /// Name of the task, at most 15 bytes; bytes that are not UTF-8 are replaced.
+    pub comm: String,
+}
+
+/// A large process near the peak.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TopProcess {
+    /// Process id in the host's namespace.
+    pub pid: u32,
+    /// Name of the process, at most 15 bytes; bytes that are not UTF-8 are replaced.
+    pub comm: String,
+    /// Resident set: anonymous, shared and file pages, shared ones counted for each process.
+    pub rss_bytes: u64,
+}
+
+/// How long the target was near its peak.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct High {
+    /// Edge of the level band at or just below 90 % of the peak.
+    pub threshold_bytes: u64,
+    /// Time at or above `threshold_bytes`, all visits together.
+    pub seconds: f64,
+}
+
+/// Time spent at one level of needed memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// Lower edge, among it.
+    pub from_bytes: u64,
+    /// Upper edge, not among it.
+    pub to_bytes: u64,
+    /// Time at this level.
+    pub seconds: f64,
+}
+
+/// Processors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpu {
+    /// Source of `busy_cores`, `busy_seconds`, `per_cpu_busy_seconds` and `concurrency`.
+    pub source: Source,
+    /// CPU time by wall time, within the window.
+    pub busy_cores: Option<f64>,
+    /// CPU time within the coverage, or within the window where `kind` is `once`.
+    pub busy_seconds: Option<f64>,
+    /// Processors that the target may use, by its cpuset and quota.
+    pub cores_allocated: Option<f64>,
+    /// `busy_cores` in percent of `cores_allocated`.
+    pub usage_percent: Option<f64>,
+    /// CPU time since the cgroup was made, by the kernel's own accounting: `cpuacct.usage`, `cpu.stat`.
+    pub usage_ns: Option<u64>,
+    /// The same as `busy_cores`, under the name that other tools use.
+    pub effective_cores: Option<f64>,
+    /// Highest `busy_cores` of any 1 s window.
+    pub peak_effective_cores: Option<f64>,
+    /// CPU time on each processor that the target used, by processor number.
+    pub per_cpu_busy_seconds: Option<BTreeMap<u32, f64>>,
+    /// How many of its threads were on a processor at once.
+    pub concurrency: Option<Concurrency>,
+}
+
+/// How many threads of the target were on a processor at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Concurrency {
+    /// Half of the time at most this many.
+    pub p50: u32,
+    /// 95 % of the time at most this many.
+    pub p95: u32,
+    /// The most at any instant.
+    pub max: u32,
+    /// Time at each number, from 0; numbers never reached are left out.
+    pub seconds: BTreeMap<u32, f64>,
+}
+
+/// Processes of the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Processes {
+    /// Processes begun within the coverage, the command itself among them.
+    pub started: Option<u64>,
+    /// Threads begun within the coverage, main threads not among them.
+    pub threads_started: Option<u64>,
+    /// Processes ended within the coverage.
+    pub ended: Option<u64>,
+    /// Tasks moved in from another cgroup within the coverage.
+    pub moved_in: Option<u64>,
+    /// Processes alive at this moment.
+    pub alive: Option<u64>,
+}
+
+/// A process killed for want of memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OomKill {
+    /// When, RFC 3339, UTC.
+    pub at: String,
+    /// The same, since the begin of the coverage.
+    pub at_seconds: f64,
+    /// The killed process.
+    pub victim: Task,
+    /// The task whose request could not be met.
+    pub trigger: Task,
+    /// Needed memory at the kill.
+    pub needed_bytes: u64,
+    /// Needed peak until then.
+    pub needed_peak_bytes: u64,
+    /// The limit that was hit, where it is the target's own.
+    pub limit_bytes: Option<u64>,
+    /// Directory of the cgroup whose limit was hit, where it is known.
+    pub limit_cgroup: Option<String>,
+}
+
+/// How the command of `run` ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exit {
+    /// Exit code, where it exited.
+    pub code: Option<i32>,
+    /// Signal number, where a signal ended it.
+    pub signal: Option<i32>,
+}
+
+/// How the numbers were obtained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Probes {
+    /// Kind of hook: `btf_tracepoint`, or `none` where everything is sampled.
+    pub rung: String,
+    /// Why not a better rung; `null` on the best.
+    pub reason: Option<String>,
+    /// Kernel release.
+    pub kernel: String,
+    /// Programs in the kernel, with the hook of each.
+    pub programs: Vec<Program>,
+}
+
+/// One program in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// Name of the program.
+    pub name: String,
+    /// The hook that it is on.
+    pub hook: String,
+    /// Whether it is attached.
+    pub attached: bool,
+    /// What cannot be seen without it, where it is not.
+    pub reason: Option<String>,
+}
+
+/// What was lost within the coverage. All 0: nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Loss {
+    /// Runs of a program that the kernel skipped because the same program was running on that CPU.
+    pub recursion_misses: u64,
+    /// Notices (births, deaths, kills, new peaks) that found the ring buffer full; no number depends on them.
+    pub notices_dropped: u64,
+    /// Maxima given up after too many collisions between CPUs.
+    pub collisions: u64,
+    /// How often the base had to be taken anew.
+    pub rebased: u64,
+}
+
+/// What measuring cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Overhead {
+    /// CPU time of sw-bpf itself by wall time, in percent of one CPU.
+    pub agent_cpu_percent: Option<f64>,
+    /// Time of one run of a kernel program, mean over the calibration windows.
+    pub ns_per_event: Option<f64>,
+    /// Time of all kernel programs on this host by wall time, in percent of one CPU, within the calibration windows.
+    pub programs_cpu_percent: Option<f64>,
+    /// Length of the calibration windows together: the kernel's own statistics are on in them alone.
+    pub calibrated_seconds: f64,
+}
