@@ -1,1 +1,5 @@
 //! Helpers of the integration tests.
+
+mod need;
+
+pub use need::{need_bpf, skipped};

@@ -65,7 +65,8 @@ pub fn run(args: &Args) -> Result<()> {
 /// Compiles the object and puts it in its place with the record of its sources.
 pub fn build(toolchain: &Toolchain) -> Result<()> {
     let record = sources::sources(&root(), &flags())?;
-    let object = compile(toolchain)?;
+    // A directory of its own: the workspace's is another compiler's.
+    let object = compile(toolchain, &target_dir().join("ebpf"))?;
     let record = sources::record(&record, &toolchain.identity, &object);
     let changed = put(&object_path(), &object)? | put(&record_path(), record.as_bytes())?;
     let state = if changed { "new" } else { "unchanged" };
@@ -99,7 +100,8 @@ fn verify(toolchain: &Toolchain) -> Result<()> {
     check_fresh()?;
     let (object, record) = committed()?;
     let made_by = sources::value(&record, "made by").unwrap_or("unknown");
-    if compile(toolchain)? != object {
+    let elsewhere = tempfile::tempdir().context("cannot make a temporary directory")?;
+    if compile(toolchain, elsewhere.path())? != object {
         ensure!(
             made_by == toolchain.identity,
             "the bytes cannot be compared: the committed object was made by {made_by}; here is {}",
@@ -137,10 +139,9 @@ fn flags() -> Vec<String> {
         .collect()
 }
 
-fn compile(toolchain: &Toolchain) -> Result<Vec<u8>> {
-    // A directory of its own: another compiler's would be rebuilt from scratch at every change between the two.
-    let dir = target_dir().join("ebpf");
-    run_command(&mut compilation(toolchain, &dir))?;
+/// Compiles the object, with `dir` for what is made on the way.
+fn compile(toolchain: &Toolchain, dir: &Path) -> Result<Vec<u8>> {
+    run_command(&mut compilation(toolchain, dir))?;
     let built = dir.join(TARGET).join("bpf/swbpf-ebpf");
     let bytes = fs::read(&built).with_context(|| built.display().to_string())?;
     strip(&bytes).with_context(|| format!("cannot strip {}", built.display()))

@@ -2,9 +2,13 @@
 
 #![expect(clippy::print_stdout, reason = "the report of a task is its output")]
 
+mod bless;
 mod build_ebpf;
+mod check;
 mod command;
+mod overhead;
 mod sources;
+mod test;
 mod toolchain;
 
 use std::process::ExitCode;
@@ -16,11 +20,19 @@ use clap::Parser;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
     BuildEbpf(build_ebpf::Args),
+    Test(test::Args),
+    Check(check::Args),
+    Overhead(overhead::Args),
+    Bless(bless::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::BuildEbpf(args) => build_ebpf::run(&args),
+        Verb::Test(args) => test::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Overhead(args) => overhead::run(&args),
+        Verb::Bless(args) => bless::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

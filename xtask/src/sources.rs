@@ -96,7 +96,11 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             found.extend(files(&entry.path())?);
-        } else {
+        } else if entry
+            .path()
+            .extension()
+            .is_some_and(|ext| ext == "rs" || ext == "toml")
+        {
             found.push(entry.path());
         }
     }

@@ -78,7 +78,7 @@ impl Toolchain {
         for compiler in [Compiler::Distribution, Compiler::Nightly] {
             match Self::probe(compiler) {
                 Ok(toolchain) => return Ok(toolchain),
-                Err(why) => write!(lacking, "\n\n{}\n{}", compiler.remedy(), why)?,
+                Err(why) => write!(lacking, "\n\n{}\n  lacking: {why:#}", compiler.remedy())?,
             }
         }
         bail!(lacking)

@@ -1,0 +1,64 @@
+//! What a test needs of the machine, and what becomes of it where that is missing.
+//!
+//! The test returns early and libtest counts it as passed. `cargo xtask test` names a file in [`SKIPPED`] to which each
+//! skip adds a line, and counts them as what they are; without it, the first skip of a process tells its reason.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Once;
+
+/// Names the file that collects the reasons of skipped tests.
+const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Whether kernel programs and cgroups can be made here; where not, the calling test counts as skipped and should
+/// return at once.
+#[must_use]
+pub fn need_bpf() -> bool {
+    let lacking = lacking();
+    if let Some(reason) = lacking {
+        skipped(reason);
+    }
+    lacking.is_none()
+}
+
+/// Counts the calling test as skipped for want of `reason`'s subject.
+pub fn skipped(reason: &str) {
+    static TELL: Once = Once::new();
+    if let Some(path) = env::var_os(SKIPPED) {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(format!("{reason}\n").as_bytes()))
+            .expect("skips are written down");
+    } else {
+        // Not `eprintln!`, which libtest keeps to itself.
+        TELL.call_once(|| drop(writeln!(io::stderr(), "skipped: {reason}")));
+    }
+}
+
+fn lacking() -> Option<&'static str> {
+    let held = effective_capabilities();
+    let has = |capability: u32| held & (1 << capability) != 0;
+    if !rustix::process::geteuid().is_root() {
+        Some("live tests need root")
+    } else if !has(CAP_SYS_ADMIN) || !(has(CAP_BPF) && has(CAP_PERFMON)) {
+        Some("live tests need CAP_SYS_ADMIN, CAP_BPF and CAP_PERFMON")
+    } else if !Path::new(BTF).exists() {
+        Some("live tests need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)")
+    } else {
+        None
+    }
+}
+
+fn effective_capabilities() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}

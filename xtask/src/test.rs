@@ -1,0 +1,170 @@
+//! `cargo xtask test`: builds everything, the kernel programs among it, and runs every test.
+//!
+//! Two tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
+//! measure; they need root, run on release builds, and one at a time, so that none disturbs what another measures.
+
+mod prepare;
+mod tally;
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+use serde_json::Value;
+
+use crate::build_ebpf;
+use crate::command::{cargo, output, run as run_command};
+use crate::toolchain::Toolchain;
+use tally::Tally;
+
+const PACKAGE: &str = "swbpf-tests";
+const LIVE: &str = "live_";
+
+/// Names the file to which a test that cannot run here adds its reason.
+const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";
+
+/// Run every test, on kernel programs built afresh
+#[derive(clap::Args)]
+pub struct Args {
+    /// Install what is missing and mount what the tests look at: on Debian, as root
+    #[arg(long)]
+    install: bool,
+    /// Which tests: those that run anywhere, those that load kernel programs, or both
+    #[arg(long, value_enum, default_value_t = Tier::All)]
+    tier: Tier,
+    /// Given to the test programs: a part of a test's name, --nocapture, …
+    #[arg(last = true)]
+    harness: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tier {
+    Pure,
+    Live,
+    All,
+}
+
+/// Runs the tests; the last line that it prints is `N passed, N failed, N skipped`.
+pub fn run(args: &Args) -> Result<()> {
+    if args.install {
+        prepare::install()?;
+    }
+    let mut tally = Tally::default();
+    object(args, &mut tally)?;
+    let (live, pure): (Vec<_>, Vec<_>) = targets()?.into_iter().partition(|name| name.starts_with(LIVE));
+    let skipped = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    let mut suite = Suite {
+        harness: &args.harness,
+        skipped: skipped.path(),
+        tally: &mut tally,
+    };
+    if args.tier != Tier::Live {
+        suite.pure(&pure)?;
+    }
+    if args.tier != Tier::Pure && !live.is_empty() {
+        suite.live(&live)?;
+    }
+    tally.move_skipped(&std::fs::read_to_string(skipped.path())?);
+    tally.report();
+    ensure!(tally.failed == 0, "tests failed");
+    ensure!(tally.skipped == 0 || !in_ci(), "CI skips nothing");
+    Ok(())
+}
+
+/// The live tests are to run on what the sources give, not on what was committed.
+fn object(args: &Args, tally: &mut Tally) -> Result<()> {
+    let toolchain = if args.install {
+        Toolchain::find_or_install()
+    } else {
+        Toolchain::find()
+    };
+    match toolchain {
+        Ok(toolchain) => build_ebpf::build(&toolchain),
+        Err(lacking) if args.install => Err(lacking),
+        Err(_) => {
+            tally.skip("fresh kernel programs: `cargo xtask build-ebpf` says what they need");
+            Ok(())
+        }
+    }
+}
+
+struct Suite<'a> {
+    harness: &'a [String],
+    skipped: &'a Path,
+    tally: &'a mut Tally,
+}
+
+impl Suite<'_> {
+    fn pure(&mut self, targets: &[String]) -> Result<()> {
+        run_command(cargo().args(["build", "--quiet", "--workspace", "--bins"]))?;
+        self.test(
+            cargo()
+                .args(["test", "--workspace", "--exclude", PACKAGE])
+                .arg("--no-fail-fast"),
+            &[],
+        )?;
+        let mut own = cargo();
+        own.args(["test", "--package", PACKAGE, "--lib", "--bins", "--no-fail-fast"]);
+        self.test(own.args(targets.iter().flat_map(|name| ["--test", name])), &[])
+    }
+
+    fn live(&mut self, targets: &[String]) -> Result<()> {
+        let release = ["--release", "--package", PACKAGE];
+        run_command(
+            cargo()
+                .args(["build", "--quiet", "--package=swbpf", "--bins"])
+                .args(release),
+        )?;
+        let mut live = cargo();
+        live.arg("test").args(release).arg("--no-fail-fast");
+        live.args(targets.iter().flat_map(|name| ["--test", name]));
+        self.test(&mut live, &["--test-threads=1"])
+    }
+
+    /// Runs `command`, a `cargo test`, and counts what it reports.
+    fn test(&mut self, command: &mut Command, own: &[&str]) -> Result<()> {
+        command
+            .arg("--")
+            .args(own)
+            .args(self.harness)
+            .env(SKIPPED, self.skipped)
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start cargo test")?;
+        let told = self.tally.failed;
+        if let Some(stdout) = child.stdout.take() {
+            self.tally.listen(stdout, std::io::stdout())?;
+        }
+        let status = child.wait()?;
+        // A build that failed, or a program that died before it could report.
+        if !status.success() && self.tally.failed == told {
+            self.tally.failed += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Names of the test targets of package `swbpf-tests`.
+fn targets() -> Result<Vec<String>> {
+    let metadata = output(cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let package = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|it| it["name"] == PACKAGE);
+    let targets = package.context("package swbpf-tests is not there")?["targets"].as_array();
+    let tests = targets
+        .into_iter()
+        .flatten()
+        .filter(|target| target["kind"][0] == "test");
+    Ok(tests
+        .filter_map(|target| target["name"].as_str())
+        .map(String::from)
+        .collect())
+}
+
+fn in_ci() -> bool {
+    env::var_os("CI").is_some_and(|ci| ci == "true")
+}

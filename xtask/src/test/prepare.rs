@@ -1,0 +1,36 @@
+//! What the tests need of the machine.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::command::{apt_install, run};
+
+/// `gcc` links, `jq` reads the JSON as a user's script would.
+const PACKAGES: [&str; 3] = ["gcc", "libc6-dev", "jq"];
+
+/// Kernel file systems, each with the place where it belongs.
+const MOUNTS: [(&str, &str); 2] = [("tracefs", "/sys/kernel/tracing"), ("bpf", "/sys/fs/bpf")];
+
+/// Installs packages and mounts kernel file systems, those that are missing.
+pub fn install() -> Result<()> {
+    apt_install(&PACKAGES)?;
+    for (kind, place) in MOUNTS {
+        if is_mounted(kind, place)? {
+            continue;
+        }
+        // Not every container may mount; what then cannot run says so itself.
+        if let Err(error) = run(Command::new("mount").args(["-t", kind, kind, place])) {
+            println!("{place} is not mounted: {error:#}");
+        }
+    }
+    Ok(())
+}
+
+fn is_mounted(kind: &str, place: &str) -> Result<bool> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    Ok(mounts
+        .lines()
+        .any(|mount| mount.split(' ').skip(1).take(2).eq([place, kind])))
+}

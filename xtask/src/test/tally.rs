@@ -1,0 +1,117 @@
+//! Counting what test programs report.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+
+/// How many tests did what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed, and test programs that ended without a report.
+    pub failed: u64,
+    /// Tests that could not run here.
+    pub skipped: u64,
+}
+
+impl Tally {
+    /// Passes `onward` what a `cargo test` prints, counting the reports in it.
+    pub fn listen(&mut self, stdout: impl Read, mut onward: impl Write) -> io::Result<()> {
+        let mut reader = BufReader::new(stdout);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            onward.write_all(&line)?;
+            self.count(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+        Ok(())
+    }
+
+    /// Tells and counts one thing that could not be done.
+    pub fn skip(&mut self, reason: &str) {
+        println!("skipped: {reason}");
+        self.skipped += 1;
+    }
+
+    /// Counts the tests whose reasons are the lines of `reasons` as skipped: libtest has told them as passed.
+    pub fn move_skipped(&mut self, reasons: &str) {
+        let mut by_reason = BTreeMap::<&str, u64>::new();
+        for reason in reasons.lines() {
+            *by_reason.entry(reason).or_default() += 1;
+        }
+        for (reason, count) in by_reason {
+            println!("skipped: {count} tests: {reason}");
+            self.passed = self.passed.saturating_sub(count);
+            self.skipped += count;
+        }
+    }
+
+    /// The closing line.
+    pub fn report(&self) {
+        println!(
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        );
+    }
+
+    /// Counts `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s`.
+    fn count(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let result = result.split_once(". ").map_or(result, |(_, counts)| counts);
+        for part in result.split(';') {
+            let Some((number, what)) = part.trim().split_once(' ') else {
+                continue;
+            };
+            let number = number.parse::<u64>().unwrap_or(0);
+            match what.trim() {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "test a ... ok\n\
+        test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s\n\
+        test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
+
+    #[test]
+    fn reports_are_summed() {
+        let mut tally = Tally::default();
+        tally.listen(OUTPUT.as_bytes(), io::sink()).unwrap();
+        assert_eq!(
+            tally,
+            Tally {
+                passed: 7,
+                failed: 1,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn skips_are_taken_from_the_passed() {
+        let mut tally = Tally {
+            passed: 7,
+            failed: 1,
+            skipped: 1,
+        };
+        tally.move_skipped("needs root\nneeds root\nneeds BTF\n");
+        assert_eq!(
+            tally,
+            Tally {
+                passed: 4,
+                failed: 1,
+                skipped: 4
+            }
+        );
+    }
+}
