@@ -41,7 +41,7 @@ pub fn run(_: &Args) -> Result<()> {
 }
 
 fn format() -> Result<()> {
-    run_command(cargo().args(["fmt", "--all", "--check"]))
+    run_command(cargo().args(["fmt", "--all", "--", "--check", "--files-with-diff"]))
 }
 
 fn lints() -> Result<()> {

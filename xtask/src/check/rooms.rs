@@ -23,10 +23,10 @@ pub fn check() -> Result<()> {
         if name == "lib" {
             continue;
         }
-        for (index, line) in text.lines().enumerate() {
-            let used = imports(line).filter(|used| !may_use(name, used));
-            faults.extend(used.map(|used| format!("{}:{}: {name} uses {used}", path.display(), index + 1)));
-        }
+        let backward = imports(&text)
+            .into_iter()
+            .filter(|(_, used)| !may_use(name, used));
+        faults.extend(backward.map(|(line, used)| format!("{}:{line}: {name} uses {used}", path.display())));
     }
     tree::none(&faults)
 }
@@ -37,15 +37,50 @@ fn room(path: &Path) -> Option<&str> {
     Some(first.strip_suffix(".rs").unwrap_or(first))
 }
 
-/// The rooms that a line names by `crate::`; comments may name any.
-fn imports(line: &str) -> impl Iterator<Item = &str> {
-    let code = line.split("//").next().unwrap_or_default();
-    code.match_indices("crate::").map(move |(at, found)| {
-        let rest = &code[at + found.len()..];
-        rest.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .next()
-            .unwrap_or_default()
-    })
+/// The rooms that a text names by `crate::`, one or several in braces, each with its line; comments may name any.
+fn imports(text: &str) -> Vec<(usize, String)> {
+    let code: Vec<&str> = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect();
+    let code = code.join("\n");
+    let mut found = Vec::new();
+    for (at, path) in code.match_indices("crate::") {
+        let line = code[..at].matches('\n').count() + 1;
+        found.extend(
+            first_names(&code[at + path.len()..])
+                .into_iter()
+                .map(|name| (line, name)),
+        );
+    }
+    found
+}
+
+/// `[a]` for `a::B` and `[a, c]` for `{a::{B, C}, c::D}`.
+fn first_names(path: &str) -> Vec<String> {
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![first_name(path)];
+    };
+    let mut names = vec![first_name(group)];
+    let mut depth = 0;
+    for (at, char) in group.char_indices() {
+        match char {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => names.push(first_name(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn first_name(path: &str) -> String {
+    path.trim_start()
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
 }
 
 fn may_use(room: &str, used: &str) -> bool {
@@ -76,11 +111,18 @@ mod tests {
     fn rooms_are_read_from_paths_and_lines() {
         assert_eq!(room(Path::new("swbpf/src/job.rs")), Some("job"));
         assert_eq!(room(Path::new("swbpf/src/job/cgroup/own.rs")), Some("job"));
-        assert_eq!(imports("use crate::error::Error;").collect::<Vec<_>>(), ["error"]);
+        let found = |text| {
+            imports(text)
+                .into_iter()
+                .map(|(line, name)| format!("{line} {name}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("\nuse crate::error::Error;"), ["2 error"]);
+        assert_eq!(found("let x = crate::a::f(crate::b::C, d);"), ["1 a", "1 b"]);
         assert_eq!(
-            imports("let x = crate::a::f(crate::b::C);").collect::<Vec<_>>(),
-            ["a", "b"]
+            found("use crate::{\n    a::{b, c},\n    d::E,\n};\nfn f(g: H) {}"),
+            ["1 a", "1 d"]
         );
-        assert_eq!(imports("/// See [`x`](crate::out::x).").count(), 0);
+        assert_eq!(found("/// See [`x`](crate::out::x)."), [""; 0]);
     }
 }
