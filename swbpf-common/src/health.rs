@@ -1,0 +1,35 @@
+//! Counters of what went wrong, one set a CPU, and the self-check.
+
+/// What this CPU had to give up.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Notices that found the ring buffer full.
+    pub notices_dropped: u64,
+    /// Compare-exchange loops that ran out of tries: a maximum or a span of time that was not recorded.
+    pub collisions: u64,
+}
+
+/// The reader's own task as the programs see it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Thread id.
+    pub pid: u64,
+    /// Process id.
+    pub tgid: u64,
+    /// Id of its cgroup.
+    pub cgroup_id: u64,
+    /// Its name.
+    pub comm: [u8; 16],
+}
+
+/// The kernel's tick and its monotonic clock at one moment.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// jiffies
+    pub tick: u64,
+    /// Monotonic clock.
+    pub ns: u64,
+}

@@ -1,0 +1,89 @@
+//! The state of one tracked cgroup, kept in the kernel and read as it stands.
+
+/// Shared memory: index into the parts.
+pub const SHMEM: usize = 0;
+/// Kernel memory, sockets among it.
+pub const KERNEL: usize = 1;
+/// Page cache, shared memory among it.
+pub const FILE: usize = 2;
+/// Mapped pages of files and of shared memory.
+pub const FILE_MAPPED: usize = 3;
+/// Anonymous memory in transparent huge pages.
+pub const THP: usize = 4;
+/// Page tables; among kernel memory.
+pub const PAGE_TABLES: usize = 5;
+/// Swapped-out memory.
+pub const SWAP: usize = 6;
+/// Number of parts. Anonymous memory is not one: it is the level less shared and kernel memory, and so costs nothing.
+pub const PARTS: usize = 7;
+
+/// A peak: its level, when it was reached and left, and what it was made of.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// The kernel's tick (jiffies) in which it was reached.
+    pub reached_tick: u64,
+    /// When the level first fell from it: monotonic clock.
+    pub left_ns: u64,
+    /// Parts in pages at that moment.
+    pub parts: [i64; PARTS],
+}
+
+/// One tracked cgroup with all below it. Levels are biased ([`crate::level`]), counts are pages.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    // The first cache line holds all that an ordinary change of memory touches.
+    /// Needed memory now.
+    pub now: u64,
+    /// Bucket of time and the highest level in it.
+    pub high: u64,
+    /// Bucket of time and the lowest level in it.
+    pub low: u64,
+    /// Band of the level and the time since when.
+    pub band: u64,
+    /// The kernel's tick in which `high` was last raised.
+    pub high_reached_tick: u64,
+    /// 1 while the level has not fallen since `high` was raised: the parts are those of the peak.
+    pub at_high: u64,
+    /// Level above which the next peak is told.
+    pub tell_above: u64,
+    /// Number of threads on a CPU and the time since when ([`crate::running`]).
+    pub running: u64,
+
+    // Written seldom.
+    /// Parts now, in pages.
+    pub parts: [i64; PARTS],
+    /// The highest level of all buckets before the one of `high`.
+    pub max: u64,
+    /// The peak at `high`, once the level has fallen from it.
+    pub high_peak: Peak,
+    /// The peak at `max`.
+    pub max_peak: Peak,
+    /// Processes begun.
+    pub started: u64,
+    /// Threads begun, main threads not among them.
+    pub threads_started: u64,
+    /// Processes ended.
+    pub ended: u64,
+    /// Tasks moved in.
+    pub moved_in: u64,
+    /// To the next cache line.
+    pub spare: [u64; 2],
+}
+
+const _: () = assert!(size_of::<Slot>() == 320);
+const _: () = assert!(core::mem::offset_of!(Slot, parts) == 64);
+
+/// Number of buckets kept: a little over a second.
+pub const CELLS: usize = 128;
+
+/// The highest and lowest level of each of the last buckets, each word with its bucket number.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Timeline {
+    /// Bucket number and highest level.
+    pub high: [u64; CELLS],
+    /// Bucket number and lowest level.
+    pub low: [u64; CELLS],
+}

@@ -1,0 +1,22 @@
+//! What the reader compares with what it knows of itself before any number is told.
+
+use aya_ebpf::{helpers::bpf_get_current_task_btf, macros::raw_tracepoint, programs::RawTracePointContext};
+
+use crate::{kernel::Task, maps::CHECK};
+
+/// Run once by the reader in its own context, never attached: tells what it sees through the offsets.
+#[raw_tracepoint]
+pub fn check(_ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the current task.
+    let task = Task(unsafe { bpf_get_current_task_btf() } as *const u8);
+    if let Some(check) = CHECK.get_ptr_mut(0) {
+        // SAFETY: the only value of its map.
+        unsafe {
+            (*check).pid = u64::from(task.pid());
+            (*check).tgid = u64::from(task.tgid());
+            (*check).cgroup_id = task.css().cgroup_id();
+            (*check).comm = task.comm();
+        }
+    }
+    0
+}

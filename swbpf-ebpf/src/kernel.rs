@@ -1,0 +1,85 @@
+//! The only file that follows pointers of the kernel.
+//!
+//! Each starts at a BTF-typed argument, so that the verifier checks the member at each offset, and the kernel turns a
+//! load from a bad address into 0.
+
+use crate::maps::offset;
+
+/// `struct cgroup_subsys_state`. `struct mem_cgroup` and `struct cgroup` begin with one.
+#[derive(Clone, Copy)]
+pub struct Css(pub *const u8);
+
+/// `struct task_struct`
+#[derive(Clone, Copy)]
+pub struct Task(pub *const u8);
+
+#[inline(always)]
+unsafe fn member<T: Copy>(base: *const u8, offset: u32) -> T {
+    // SAFETY: the caller's base is BTF-typed and the offset is the member's in this kernel.
+    unsafe { base.add(offset as usize).cast::<T>().read_volatile() }
+}
+
+impl Css {
+    /// Small number, unique among the live states of one controller; 0 for that of the cgroup itself.
+    #[inline(always)]
+    pub fn id(self) -> u32 {
+        // SAFETY: int cgroup_subsys_state.id
+        unsafe { member(self.0, offset!(css_id)) }
+    }
+
+    /// Id of its cgroup: the inode number of the directory.
+    #[inline(always)]
+    pub fn cgroup_id(self) -> u64 {
+        // SAFETY: cgroup_subsys_state.cgroup -> cgroup.kn -> u64 kernfs_node.id
+        unsafe {
+            let cgroup: *const u8 = member(self.0, offset!(css_cgroup));
+            let node: *const u8 = member(cgroup, offset!(cgroup_kn));
+            member(node, offset!(kn_id))
+        }
+    }
+
+    /// That of the parent cgroup.
+    #[inline(always)]
+    pub fn parent(self) -> Option<Self> {
+        // SAFETY: cgroup_subsys_state.parent
+        let parent: *const u8 = unsafe { member(self.0, offset!(css_parent)) };
+        (!parent.is_null()).then_some(Self(parent))
+    }
+}
+
+impl Task {
+    /// The state by which its job is known.
+    #[inline(always)]
+    pub fn css(self) -> Css {
+        // SAFETY: task_struct.cgroups -> css_set.subsys[n], or css_set.dfl_cgrp
+        unsafe {
+            let set: *const u8 = member(self.0, offset!(task_cgroups));
+            Css(member(set, offset!(css_set_css)))
+        }
+    }
+
+    /// Thread id; 0 for the idle task of each CPU.
+    #[inline(always)]
+    pub fn pid(self) -> u32 {
+        // SAFETY: pid_t task_struct.pid
+        unsafe { member(self.0, offset!(task_pid)) }
+    }
+
+    /// Process id.
+    #[inline(always)]
+    pub fn tgid(self) -> u32 {
+        // SAFETY: pid_t task_struct.tgid
+        unsafe { member(self.0, offset!(task_tgid)) }
+    }
+
+    /// Its name.
+    #[inline(always)]
+    pub fn comm(self) -> [u8; 16] {
+        // SAFETY: char task_struct.comm[16]
+        unsafe {
+            let low: u64 = member(self.0, offset!(task_comm));
+            let high: u64 = member(self.0, offset!(task_comm) + 8);
+            core::mem::transmute::<[u64; 2], [u8; 16]>([low, high])
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The maps, and the constants that the loader sets.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, HashMap, PerCpuArray, RingBuf},
+};
+use swbpf_common::{
+    health::{Check, Clocks, Health},
+    level::Levels,
+    offsets::Offsets,
+    running::Concurrency,
+    slot::{Slot, Timeline},
+};
+
+use crate::atomic;
+
+/// Layout of this kernel, set by the loader.
+#[unsafe(no_mangle)]
+pub static OFFSETS: Offsets = Offsets {
+    css_cgroup: 0,
+    css_parent: 0,
+    css_id: 0,
+    cgroup_kn: 0,
+    kn_id: 0,
+    task_cgroups: 0,
+    css_set_css: 0,
+    task_pid: 0,
+    task_tgid: 0,
+    task_comm: 0,
+    item_anon: 0,
+    item_shmem: 0,
+    item_file: 0,
+    item_file_mapped: 0,
+    item_anon_thps: 0,
+    item_page_tables: 0,
+    item_kmem: 0,
+    item_sock: 0,
+    item_swap: 0,
+    bucket_shift: 0,
+    lruvec_items: 0,
+    batch_pages: 0,
+};
+
+/// Reads one constant: volatile, since the loader sets it after compilation. The data is frozen before the programs
+/// load, so the verifier sees its value.
+#[inline(always)]
+pub fn constant<T: Copy>(word: &T) -> T {
+    // SAFETY: a reference is valid.
+    unsafe { core::ptr::from_ref(word).read_volatile() }
+}
+
+/// Reads one field of [`OFFSETS`].
+macro_rules! offset {
+    ($field:ident) => {
+        $crate::maps::constant(&$crate::maps::OFFSETS.$field)
+    };
+}
+pub(crate) use offset;
+
+/// Number of the current assignment of cgroups to slots: what a CPU remembers of an older one is void.
+#[unsafe(no_mangle)]
+static mut EPOCH: u64 = 1;
+
+/// The current epoch.
+#[inline(always)]
+pub fn epoch() -> u64 {
+    // SAFETY: a word of a map.
+    unsafe { atomic::load(&raw const EPOCH) }
+}
+
+/// Begins a new epoch.
+#[inline(always)]
+pub fn next_epoch() {
+    // SAFETY: a word of a map.
+    unsafe { atomic::fetch_add(&raw mut EPOCH, 1) };
+}
+
+/// Cgroup id -> number of its slot.
+#[map]
+pub static TRACKED: HashMap<u64, u32> = HashMap::with_max_entries(1024, 0);
+
+/// Slots.
+#[map]
+pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
+
+/// By slot: the last second in buckets.
+#[map]
+pub static TIMELINES: Array<Timeline> = Array::with_max_entries(1024, 0);
+
+/// By slot: time by level of memory.
+#[map]
+pub static LEVELS: Array<Levels> = Array::with_max_entries(1024, 0);
+
+/// By slot: time by number of threads on a CPU.
+#[map]
+pub static CONCURRENCY: Array<Concurrency> = Array::with_max_entries(1024, 0);
+
+/// By slot: nanoseconds that it was on this CPU.
+#[map]
+pub static BUSY: PerCpuArray<u64> = PerCpuArray::with_max_entries(1024, 0);
+
+/// By slot: anonymous pages that this CPU has not added yet.
+#[map]
+pub static PENDING: PerCpuArray<u64> = PerCpuArray::with_max_entries(1024, 0);
+
+/// What is on this CPU.
+#[repr(C)]
+pub struct OnCpu {
+    /// Slot + 1, or 0.
+    pub slot: u64,
+    /// Since when.
+    pub since_ns: u64,
+}
+
+/// The slot that is on this CPU.
+#[map]
+pub static ON_CPU: PerCpuArray<OnCpu> = PerCpuArray::with_max_entries(1, 0);
+
+/// Entries of a [`Memo`].
+pub const MEMO_ENTRIES: usize = 16;
+
+/// What this CPU remembers of which subsystem state belongs to which slot.
+#[repr(C)]
+pub struct Memo {
+    pub entries: [MemoEntry; MEMO_ENTRIES],
+}
+
+/// One remembered answer.
+#[repr(C)]
+pub struct MemoEntry {
+    /// Address of the subsystem state.
+    pub css: u64,
+    /// Epoch of the answer.
+    pub epoch: u64,
+    /// Slot + 1, or 0: not tracked.
+    pub slot: u64,
+}
+
+/// One memo for each program that uses it: an interrupt between two stores of one program cannot tear another's.
+#[map]
+pub static MEMOS: PerCpuArray<Memo> = PerCpuArray::with_max_entries(3, 0);
+
+/// Notices to the reader.
+#[map]
+pub static NOTICES: RingBuf = RingBuf::with_byte_size(256 * 1024, 0);
+
+/// What this CPU had to give up.
+#[map]
+pub static HEALTH: PerCpuArray<Health> = PerCpuArray::with_max_entries(1, 0);
+
+/// Counts a compare-exchange loop that ran out of tries.
+#[inline(never)]
+pub fn count_collision() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).collisions += 1 };
+    }
+}
+
+/// Counts a notice that found no room.
+#[inline(always)]
+pub fn count_dropped_notice() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).notices_dropped += 1 };
+    }
+}
+
+/// When `memory.stat` of every cgroup was last brought up to date: monotonic clock.
+#[map]
+pub static FLUSHED: Array<u64> = Array::with_max_entries(1, 0);
+
+/// What the reader's own task looks like through the offsets.
+#[map]
+pub static CHECK: Array<Check> = Array::with_max_entries(1, 0);
+
+/// The kernel's clocks when a CPU was last looked at.
+#[map]
+pub static CLOCKS: Array<Clocks> = Array::with_max_entries(1, 0);

@@ -1,0 +1,40 @@
+//! Sends the few notices that are told at once.
+
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns};
+use swbpf_common::notice::{COMM_LEN, Notice};
+
+use crate::{
+    maps::{NOTICES, count_dropped_notice},
+    track::Tracked,
+};
+
+/// What a notice tells beside its kind, its moment and who caused it.
+#[derive(Default)]
+pub struct Cause {
+    pub cgroup_id: u64,
+    pub level: u64,
+    pub peak: u64,
+    pub victim_pid: u32,
+    pub victim_comm: [u8; COMM_LEN],
+}
+
+/// Sends a notice, or counts that there was no room.
+#[inline(always)]
+pub fn tell(tracked: Tracked, kind: u32, cause: Cause) {
+    let Some(mut entry) = NOTICES.reserve::<Notice>(0) else { return count_dropped_notice() };
+    let notice = entry.as_mut_ptr();
+    // SAFETY: the entry is a notice's size; every field is written.
+    unsafe {
+        (*notice).kind = kind;
+        (*notice).slot = tracked.number;
+        (*notice).ns = bpf_ktime_get_ns();
+        (*notice).cgroup_id = cause.cgroup_id;
+        (*notice).level = cause.level;
+        (*notice).peak = cause.peak;
+        (*notice).pid = (bpf_get_current_pid_tgid() >> 32) as u32;
+        (*notice).victim_pid = cause.victim_pid;
+        (*notice).comm = bpf_get_current_comm().unwrap_or_default();
+        (*notice).victim_comm = cause.victim_comm;
+    }
+    entry.submit(0);
+}

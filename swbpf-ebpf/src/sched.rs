@@ -1,0 +1,109 @@
+//! Busy time of each CPU and the number of threads on a CPU at once.
+//!
+//! A switch between two threads of one slot changes nothing and costs one look-up; time is read only where a slot comes
+//! to a CPU or leaves it.
+
+use aya_ebpf::{
+    helpers::{bpf_get_current_task_btf, bpf_jiffies64, bpf_ktime_get_ns},
+    macros::{btf_tracepoint, raw_tracepoint},
+    programs::{BtfTracePointContext, RawTracePointContext},
+};
+use swbpf_common::{
+    health::Clocks,
+    running::{self, COUNTS},
+};
+
+use crate::{
+    atomic,
+    kernel::Task,
+    maps::{BUSY, CLOCKS, CONCURRENCY, ON_CPU, OnCpu, count_collision, next_epoch},
+    track::{Tracked, User, resolve},
+};
+
+/// Tries of a compare-exchange before it is given up and counted.
+const TRIES: u32 = 64;
+
+/// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`
+#[btf_tracepoint(function = "sched_switch")]
+pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    let key = slot_of(Task(ctx.arg(2)));
+    let Some(cpu) = ON_CPU.get_ptr_mut(0) else { return 0 };
+    // SAFETY: this CPU's own value; switches of one CPU do not overlap.
+    if unsafe { (*cpu).slot } != key {
+        hand_over(cpu, key);
+    }
+    0
+}
+
+/// Run on each CPU by the reader, never attached: begins a new epoch, looks at what is on the CPU now, and closes the
+/// span of what was. So a task that never switches is seen at attach, and all time until now is charged at each drain.
+#[raw_tracepoint]
+pub fn look(_ctx: RawTracePointContext) -> i32 {
+    next_epoch();
+    // SAFETY: the current task.
+    let task = Task(unsafe { bpf_get_current_task_btf() } as *const u8);
+    let key = slot_of(task);
+    if let Some(cpu) = ON_CPU.get_ptr_mut(0) {
+        hand_over(cpu, key);
+    }
+    if let Some(clocks) = CLOCKS.get_ptr_mut(0) {
+        // SAFETY: the reader runs this on one CPU after another.
+        unsafe { *clocks = Clocks { tick: bpf_jiffies64(), ns: bpf_ktime_get_ns() } };
+    }
+    0
+}
+
+/// The idle task belongs to no slot.
+#[inline(always)]
+fn slot_of(task: Task) -> u64 {
+    if task.pid() == 0 { 0 } else { resolve(task.css(), User::Switch) }
+}
+
+/// Charges the slot that was on the CPU, whatever the task belongs to by now, and puts `key` there.
+#[inline(always)]
+fn hand_over(cpu: *mut OnCpu, key: u64) {
+    // SAFETY: this CPU's own values.
+    unsafe {
+        let now = bpf_ktime_get_ns();
+        let old = (*cpu).slot;
+        if let Some(tracked) = Tracked::by_key(old) {
+            if let Some(busy) = BUSY.get_ptr_mut(tracked.number) {
+                *busy += now - (*cpu).since_ns;
+            }
+            if old != key {
+                change_running(tracked, u64::MAX, now);
+            }
+        }
+        (*cpu).slot = key;
+        (*cpu).since_ns = now;
+        if old != key
+            && let Some(tracked) = Tracked::by_key(key)
+        {
+            change_running(tracked, 1, now);
+        }
+    }
+}
+
+/// Adds `change` (1, or -1 as a wrapped number) to the count of threads on a CPU.
+#[inline(always)]
+fn change_running(tracked: Tracked, change: u64, now: u64) {
+    let Some(concurrency) = CONCURRENCY.get_ptr_mut(tracked.number) else { return };
+    // SAFETY: words of the slot and its histogram.
+    unsafe {
+        let word = &raw mut (*tracked.slot).running;
+        for _ in 0..TRIES {
+            let old = atomic::load(word);
+            let count = running::count_of(old);
+            let span = running::span(old, now);
+            let since = old.wrapping_add(span);
+            if atomic::compare_exchange(word, old, running::pack(count.wrapping_add(change), since)) {
+                if span != 0 {
+                    let index = if count < COUNTS as u64 { count as usize } else { COUNTS - 1 };
+                    atomic::fetch_add(&raw mut (*concurrency).ns[index & (COUNTS - 1)], span);
+                }
+                return;
+            }
+        }
+    }
+    count_collision();
+}

@@ -1,0 +1,78 @@
+//! Which slot a cgroup belongs to: its own, or that of its nearest tracked ancestor.
+//!
+//! Userspace enters the cgroups to track. Those below them, new ones and dead ones that still hold pages alike, are found
+//! by walking up once; each CPU remembers the answer until the next epoch. An address is not used for another cgroup
+//! before `cgroup_mkdir` has begun a new epoch, so that a memory of it cannot outlive it.
+
+use swbpf_common::slot::Slot;
+
+use crate::{
+    kernel::Css,
+    maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, epoch},
+};
+
+/// Cgroups that are walked up at most: deeper ones belong to no slot.
+const MAX_DEPTH: u32 = 24;
+
+/// A slot: its number and its place in the map.
+#[derive(Clone, Copy)]
+pub struct Tracked {
+    pub number: u32,
+    pub slot: *mut Slot,
+}
+
+impl Tracked {
+    /// The slot whose number + 1 is `key`; 0 is none.
+    #[inline(always)]
+    pub fn by_key(key: u64) -> Option<Self> {
+        if key == 0 {
+            return None;
+        }
+        let number = (key - 1) as u32;
+        let slot = SLOTS.get_ptr_mut(number)?;
+        Some(Self { number, slot })
+    }
+}
+
+/// The memo of each program that resolves in its hot path.
+#[derive(Clone, Copy)]
+pub enum User {
+    Lruvec = 0,
+    State = 1,
+    Switch = 2,
+}
+
+/// Slot number + 1 of the cgroup of `css`, 0 where none is tracked: from memory where this CPU knows it.
+#[inline(always)]
+pub fn resolve(css: Css, user: User) -> u64 {
+    let Some(memo) = MEMOS.get_ptr_mut(user as u32) else { return 0 };
+    let index = css.id() as usize & (MEMO_ENTRIES - 1);
+    // SAFETY: this CPU's own value, and the index is masked.
+    let entry = unsafe { &raw mut (*memo).entries[index] };
+    let epoch = epoch();
+    // SAFETY: as above.
+    unsafe {
+        if (*entry).css == css.0 as u64 && (*entry).epoch == epoch {
+            return (*entry).slot;
+        }
+        let slot = walk(css);
+        (*entry).css = css.0 as u64;
+        (*entry).slot = slot;
+        (*entry).epoch = epoch;
+        slot
+    }
+}
+
+/// The same, without memory: for seldom events.
+#[inline(always)]
+pub fn walk(mut css: Css) -> u64 {
+    for _ in 0..MAX_DEPTH {
+        // SAFETY: the value is copied at once.
+        if let Some(number) = unsafe { TRACKED.get(&css.cgroup_id()) } {
+            return u64::from(*number) + 1;
+        }
+        let Some(parent) = css.parent() else { return 0 };
+        css = parent;
+    }
+    0
+}

@@ -1,0 +1,5 @@
+//! Can we: what this kernel offers, and where it keeps it.
+
+pub mod btf;
+pub mod layout;
+pub mod support;

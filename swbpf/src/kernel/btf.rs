@@ -1,0 +1,216 @@
+//! A small reader of BTF, the kernel's description of its own types: offsets of members, values of enumerators.
+//!
+//! Format: `Documentation/bpf/btf.rst`. Every length and index of the blob is checked; garbage gives an error.
+
+use std::collections::HashMap;
+
+/// What is wrong with a BTF blob, or missing in it.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BtfError {
+    /// Not BTF, or cut short.
+    #[error("malformed BTF: {0}")]
+    Malformed(&'static str),
+    /// The kernel has no such type, member or enumerator.
+    #[error("this kernel's BTF has no {0}")]
+    Missing(String),
+}
+
+const MAGIC: u16 = 0xeb9f;
+const HEADER_LEN: usize = 24;
+const KIND_ARRAY: u32 = 3;
+const KIND_STRUCT: u32 = 4;
+const KIND_UNION: u32 = 5;
+const KIND_ENUM: u32 = 6;
+const KIND_TYPEDEF: u32 = 8;
+const KIND_FUNC_PROTO: u32 = 13;
+const KIND_VAR: u32 = 14;
+const KIND_DATASEC: u32 = 15;
+const KIND_DECL_TAG: u32 = 17;
+const KIND_ENUM64: u32 = 19;
+const KIND_INT: u32 = 1;
+const KIND_PTR: u32 = 2;
+/// Anonymous structures are looked into this deep.
+const MAX_NESTING: u32 = 8;
+
+/// A parsed blob.
+pub struct Btf {
+    types: Vec<Type>,
+    strings: Vec<u8>,
+    data: Vec<u8>,
+    by_name: HashMap<(u32, Vec<u8>), u32>,
+}
+
+/// One type: its header and where its own data stand.
+#[derive(Clone, Copy)]
+struct Type {
+    name: u32,
+    kind: u32,
+    flag: bool,
+    count: u32,
+    size_or_type: u32,
+    body: usize,
+}
+
+impl Btf {
+    /// Reads a whole blob, such as `/sys/kernel/btf/vmlinux`.
+    pub fn parse(blob: &[u8]) -> Result<Self, BtfError> {
+        if blob.get(..2) != Some(&MAGIC.to_ne_bytes()) {
+            return Err(BtfError::Malformed("no magic number of this byte order"));
+        }
+        let header = word(blob, 4)? as usize;
+        if header < HEADER_LEN {
+            return Err(BtfError::Malformed("header too short"));
+        }
+        let section = |offset: usize, len: usize| {
+            let from = header.checked_add(offset);
+            let to = from.and_then(|from| from.checked_add(len));
+            from.zip(to).and_then(|(from, to)| blob.get(from..to)).ok_or(BtfError::Malformed("section beyond the end"))
+        };
+        let data = section(word(blob, 8)? as usize, word(blob, 12)? as usize)?.to_vec();
+        let strings = section(word(blob, 16)? as usize, word(blob, 20)? as usize)?.to_vec();
+        let mut btf = Self { types: Vec::new(), strings, data, by_name: HashMap::new() };
+        btf.index()?;
+        Ok(btf)
+    }
+
+    fn index(&mut self) -> Result<(), BtfError> {
+        let mut at = 0;
+        while at < self.data.len() {
+            let info = word(&self.data, at + 4)?;
+            let kind = info >> 24 & 0x1f;
+            let count = info & 0xffff;
+            let found = Type {
+                name: word(&self.data, at)?,
+                kind,
+                flag: info >> 31 == 1,
+                count,
+                size_or_type: word(&self.data, at + 8)?,
+                body: at + 12,
+            };
+            at = found.body + body_len(kind, count)?;
+            if at > self.data.len() {
+                return Err(BtfError::Malformed("type beyond the end"));
+            }
+            self.types.push(found);
+            if matches!(kind, KIND_STRUCT | KIND_ENUM | KIND_ENUM64 | KIND_TYPEDEF) {
+                let name = self.string(found.name).to_vec();
+                self.by_name.entry((kind, name)).or_insert(self.types.len() as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// Byte offset of `member` in `struct name`; members of anonymous structures within it count as its own.
+    pub fn member(&self, name: &str, member: &str) -> Result<u32, BtfError> {
+        let id = self.named(KIND_STRUCT, name)?;
+        let bits = self.member_bits(id, member.as_bytes(), MAX_NESTING);
+        let bits = bits.ok_or_else(|| BtfError::Missing(format!("member {member} in struct {name}")))?;
+        if bits % 8 == 0 { Ok(bits / 8) } else { Err(BtfError::Missing(format!("whole byte {name}.{member}"))) }
+    }
+
+    fn member_bits(&self, id: u32, wanted: &[u8], depth: u32) -> Option<u32> {
+        let outer = self.resolve(id)?;
+        if depth == 0 || !matches!(outer.kind, KIND_STRUCT | KIND_UNION) {
+            return None;
+        }
+        for index in 0..outer.count as usize {
+            let at = outer.body + index * 12;
+            let name = self.string(word(&self.data, at).ok()?);
+            let raw = word(&self.data, at + 8).ok()?;
+            let bits = if outer.flag { raw & 0x00ff_ffff } else { raw };
+            if name == wanted {
+                return Some(bits);
+            }
+            if name.is_empty()
+                && let Some(inner) = self.member_bits(word(&self.data, at + 4).ok()?, wanted, depth - 1)
+            {
+                return bits.checked_add(inner);
+            }
+        }
+        None
+    }
+
+    /// Value of `enumerator` in `enum name`.
+    pub fn enumerator(&self, name: &str, enumerator: &str) -> Result<u32, BtfError> {
+        let missing = || BtfError::Missing(format!("{enumerator} in enum {name}"));
+        let id = self.named(KIND_ENUM, name).or_else(|_| self.named(KIND_ENUM64, name))?;
+        let found = self.resolve(id).ok_or_else(missing)?;
+        let stride = if found.kind == KIND_ENUM64 { 12 } else { 8 };
+        (0..found.count as usize)
+            .map(|index| found.body + index * stride)
+            .find(|at| word(&self.data, *at).is_ok_and(|name| self.string(name) == enumerator.as_bytes()))
+            .and_then(|at| word(&self.data, at + 4).ok())
+            .ok_or_else(missing)
+    }
+
+    /// Whether there is a BTF tracepoint of this name.
+    pub fn has_tracepoint(&self, name: &str) -> bool {
+        self.named(KIND_TYPEDEF, &format!("btf_trace_{name}")).is_ok()
+    }
+
+    /// Name of the structure that argument `index` of the tracepoint `name` points to, counted from 0.
+    pub fn tracepoint_struct(&self, name: &str, index: usize) -> Option<String> {
+        let id = self.named(KIND_TYPEDEF, &format!("btf_trace_{name}")).ok()?;
+        let prototype = self.points_to(self.resolve(id)?)?;
+        // The first parameter is the tracepoint's own `void *`.
+        let parameter = index + 1;
+        if prototype.kind != KIND_FUNC_PROTO || parameter >= prototype.count as usize {
+            return None;
+        }
+        let argument = self.resolve(word(&self.data, prototype.body + parameter * 8 + 4).ok()?)?;
+        let target = self.points_to(argument)?;
+        let name = self.string(target.name);
+        (target.kind == KIND_STRUCT).then(|| String::from_utf8_lossy(name).into_owned())
+    }
+
+    fn points_to(&self, pointer: Type) -> Option<Type> {
+        if pointer.kind == KIND_PTR { self.resolve(pointer.size_or_type) } else { None }
+    }
+
+    fn named(&self, kind: u32, name: &str) -> Result<u32, BtfError> {
+        self.by_name
+            .get(&(kind, name.as_bytes().to_vec()))
+            .copied()
+            .ok_or_else(|| BtfError::Missing(format!("type {name}")))
+    }
+
+    /// The type behind typedefs and qualifiers.
+    fn resolve(&self, mut id: u32) -> Option<Type> {
+        for _ in 0..32 {
+            let found = *self.types.get((id as usize).checked_sub(1)?)?;
+            // typedef, volatile, const, restrict, type tag
+            if !matches!(found.kind, 8..=11 | 18) {
+                return Some(found);
+            }
+            id = found.size_or_type;
+        }
+        None
+    }
+
+    fn string(&self, offset: u32) -> &[u8] {
+        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+        rest.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+/// Length of the data that follow a type's header.
+fn body_len(kind: u32, count: u32) -> Result<usize, BtfError> {
+    let count = count as usize;
+    Ok(match kind {
+        KIND_INT | KIND_VAR | KIND_DECL_TAG => 4,
+        KIND_ARRAY => 12,
+        KIND_STRUCT | KIND_UNION | KIND_DATASEC | KIND_ENUM64 => count * 12,
+        KIND_ENUM | KIND_FUNC_PROTO => count * 8,
+        0 | 20.. => return Err(BtfError::Malformed("kind of type that this version does not know")),
+        _ => 0,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32, BtfError> {
+    let end = at.checked_add(4).ok_or(BtfError::Malformed("offset beyond the end"))?;
+    let word = bytes.get(at..end).and_then(|word| word.try_into().ok());
+    word.map(u32::from_ne_bytes).ok_or(BtfError::Malformed("cut short"))
+}
+
+#[cfg(test)]
+mod tests;

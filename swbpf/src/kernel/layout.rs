@@ -1,0 +1,86 @@
+//! Where this kernel keeps what the programs follow, as [`Offsets`].
+
+use swbpf_common::offsets::{NO_ITEM, Offsets};
+
+use super::btf::{Btf, BtfError};
+
+/// The controller by whose hierarchy the scheduler's programs tell jobs apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// Memory: the rule, so that memory and CPU time go to the same slot.
+    Memory,
+    /// The unified hierarchy itself, where it has no memory controller.
+    Unified,
+}
+
+/// Reads all offsets and numbers. Members are required; an item that this kernel does not count is [`NO_ITEM`].
+pub fn offsets(btf: &Btf, controller: Controller, batch_pages: u64) -> Result<Offsets, BtfError> {
+    for (outer, member) in [("mem_cgroup", "css"), ("cgroup", "self")] {
+        if btf.member(outer, member)? != 0 {
+            return Err(BtfError::Missing(format!("{outer}.{member} at its begin")));
+        }
+    }
+    let node_item = |name| btf.enumerator("node_stat_item", name).unwrap_or(NO_ITEM);
+    let memcg_item = |name| btf.enumerator("memcg_stat_item", name).unwrap_or(NO_ITEM);
+    let mut offsets = Offsets {
+        css_cgroup: btf.member("cgroup_subsys_state", "cgroup")?,
+        css_parent: btf.member("cgroup_subsys_state", "parent")?,
+        css_id: btf.member("cgroup_subsys_state", "id")?,
+        cgroup_kn: btf.member("cgroup", "kn")?,
+        kn_id: btf.member("kernfs_node", "id")?,
+        task_cgroups: btf.member("task_struct", "cgroups")?,
+        css_set_css: css_of(btf, controller)?,
+        task_pid: btf.member("task_struct", "pid")?,
+        task_tgid: btf.member("task_struct", "tgid")?,
+        task_comm: btf.member("task_struct", "comm")?,
+        item_anon: btf.enumerator("node_stat_item", "NR_ANON_MAPPED")?,
+        item_shmem: btf.enumerator("node_stat_item", "NR_SHMEM")?,
+        item_file: node_item("NR_FILE_PAGES"),
+        item_file_mapped: node_item("NR_FILE_MAPPED"),
+        item_anon_thps: node_item("NR_ANON_THPS"),
+        item_page_tables: node_item("NR_PAGETABLE"),
+        item_kmem: btf.enumerator("memcg_stat_item", "MEMCG_KMEM")?,
+        item_sock: memcg_item("MEMCG_SOCK"),
+        item_swap: memcg_item("MEMCG_SWAP"),
+        bucket_shift: bucket_shift(tick_ns()),
+        batch_pages,
+        ..Offsets::default()
+    };
+    offsets.lruvec_items = lruvec_items(&offsets);
+    Ok(offsets)
+}
+
+/// Length of the kernel's tick in nanoseconds: the resolution of its coarse clock, clock_getres(2).
+pub fn tick_ns() -> u64 {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    (resolution.tv_nsec as u64).max(1)
+}
+
+/// The most ticks, as a power of 2, that stay within 10 ms.
+fn bucket_shift(tick_ns: u64) -> u32 {
+    (10_000_000 / tick_ns).max(1).ilog2()
+}
+
+fn css_of(btf: &Btf, controller: Controller) -> Result<u32, BtfError> {
+    match controller {
+        Controller::Memory => {
+            let number = btf.enumerator("cgroup_subsys_id", "memory_cgrp_id")?;
+            Ok(btf.member("css_set", "subsys")? + number * size_of::<usize>() as u32)
+        }
+        Controller::Unified => btf.member("css_set", "dfl_cgrp"),
+    }
+}
+
+fn lruvec_items(offsets: &Offsets) -> u64 {
+    [
+        offsets.item_anon,
+        offsets.item_shmem,
+        offsets.item_file,
+        offsets.item_file_mapped,
+        offsets.item_anon_thps,
+        offsets.item_page_tables,
+    ]
+    .into_iter()
+    .filter(|item| *item < NO_ITEM)
+    .fold(0, |set, item| set | 1 << item)
+}

@@ -1,0 +1,251 @@
+//! Copies what the kernel holds of a slot, once, and stamps the moment.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use swbpf_common::{
+    health::Health,
+    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS},
+    running,
+    slot::{PARTS, Slot},
+};
+
+use super::{Probe, SlotId, track::monotonic_ns};
+use crate::error::Error;
+
+/// Tries to read a slot between two changes of it before a reading that mixes both is taken.
+const TRIES: usize = 16;
+
+/// What a slot held at one moment. Levels and parts are pages, counted from the start values that it was tracked with.
+#[derive(Debug, Clone)]
+pub struct SlotReading {
+    /// When: monotonic clock.
+    pub read_ns: u64,
+    /// Needed memory now.
+    pub level: i64,
+    /// Parts now.
+    pub parts: [i64; PARTS],
+    /// The highest level since it was tracked.
+    pub peak: PeakReading,
+    /// End of the bucket of time in which memory last changed: monotonic clock.
+    pub last_change_ns: u64,
+    /// Nanoseconds on each CPU, by its number; CPUs that it never was on are left out.
+    pub busy_ns: BTreeMap<u32, u64>,
+    /// Processes begun.
+    pub started: u64,
+    /// Threads begun.
+    pub threads_started: u64,
+    /// Processes ended.
+    pub ended: u64,
+    /// Tasks moved in.
+    pub moved_in: u64,
+}
+
+/// The highest level and what it was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeakReading {
+    /// Pages.
+    pub level: i64,
+    /// When it was reached: monotonic clock, by the kernel's tick.
+    pub reached_ns: u64,
+    /// When the level first fell from it; `None` while it has not.
+    pub left_ns: Option<u64>,
+    /// Parts then, in pages.
+    pub parts: [i64; PARTS],
+}
+
+/// The highest and lowest level of one bucket of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BucketReading {
+    /// Begin of the bucket: monotonic clock.
+    pub from_ns: u64,
+    /// Highest level in pages.
+    pub high: i64,
+    /// Lowest level in pages, where it is still known.
+    pub low: Option<i64>,
+}
+
+/// Where the time went since the slot was tracked.
+#[derive(Debug, Clone)]
+pub struct Histograms {
+    /// Nanoseconds by band of the level ([`level::band_edges`]); each sums to the elapsed time.
+    pub levels_ns: Vec<u64>,
+    /// Nanoseconds by number of threads on a CPU.
+    pub concurrency_ns: BTreeMap<u32, u64>,
+    /// The last second in buckets, oldest first; buckets without a change are left out.
+    pub timeline: Vec<BucketReading>,
+}
+
+/// What was lost since the programs were loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Skipped runs of the program on LRU pages.
+    pub lruvec_misses: u64,
+    /// Skipped runs of the program on kernel memory.
+    pub state_misses: u64,
+    /// Skipped runs of all others.
+    pub other_misses: u64,
+    /// Notices that found no room.
+    pub notices_dropped: u64,
+    /// Compare-exchange loops given up.
+    pub collisions: u64,
+}
+
+impl Probe {
+    /// Reads one slot.
+    pub fn read(&self, slot: SlotId) -> Result<SlotReading, Error> {
+        self.look()?;
+        let state = self.stable(slot)?;
+        let read_ns = monotonic_ns();
+        let pending: u64 =
+            self.pending.get(&slot.0, 0).context("read pages pending")?.iter().fold(0, |sum, pages| sum.wrapping_add(*pages));
+        let busy = self.busy.get(&slot.0, 0).context("read busy times")?;
+        Ok(SlotReading {
+            read_ns,
+            level: unbiased(state.now) + pending as i64,
+            parts: state.parts,
+            peak: self.peak(&state),
+            last_change_ns: self.ticks.bucket_end_ns(level::bucket_of(state.high)),
+            busy_ns: (0..).zip(busy.iter().copied()).filter(|(_, ns)| *ns > 0).collect(),
+            started: state.started,
+            threads_started: state.threads_started,
+            ended: state.ended,
+            moved_in: state.moved_in,
+        })
+    }
+
+    /// Reads where a slot's time went until now.
+    pub fn histograms(&self, slot: SlotId) -> Result<Histograms, Error> {
+        Ok(Histograms {
+            levels_ns: self.levels_ns(slot)?,
+            concurrency_ns: self.concurrency_ns(slot)?,
+            timeline: self.timeline(slot)?,
+        })
+    }
+
+    /// Reads what was lost.
+    pub fn losses(&self) -> Result<Losses, Error> {
+        let mut losses = Losses::default();
+        for (name, stats) in self.program_stats()? {
+            *match name {
+                "mod_memcg_lruvec_state" => &mut losses.lruvec_misses,
+                "mod_memcg_state" => &mut losses.state_misses,
+                _ => &mut losses.other_misses,
+            } += stats.recursion_misses;
+        }
+        for Health { notices_dropped, collisions } in self.health.get(&0, 0).context("read health")?.iter() {
+            losses.notices_dropped += notices_dropped;
+            losses.collisions += collisions;
+        }
+        Ok(losses)
+    }
+
+    /// When every `memory.stat` was last brought up to date: monotonic clock; `None` where that was not seen yet.
+    pub fn flushed_ns(&self) -> Result<Option<u64>, Error> {
+        let ns = self.flushed.get(&0, 0).context("read the time of the last flush")?;
+        Ok((ns != 0).then_some(ns))
+    }
+
+    fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
+        Ok(self.slots.get(&slot.0, 0).context("read a slot")?)
+    }
+
+    /// A reading whose peak did not change while it was taken.
+    fn stable(&self, slot: SlotId) -> Result<Slot, Error> {
+        let mut before = self.slot(slot)?;
+        for _ in 0..TRIES {
+            let after = self.slot(slot)?;
+            if (before.high, before.max, before.at_high) == (after.high, after.max, after.at_high) {
+                return Ok(after);
+            }
+            before = after;
+        }
+        Ok(before)
+    }
+
+    /// The histogram with the open span of the current band added.
+    fn levels_ns(&self, slot: SlotId) -> Result<Vec<u64>, Error> {
+        let (word, levels) = self.between_changes(slot, |state| state.band, || {
+            self.levels.get(&slot.0, 0).context("read the time by level")
+        })?;
+        let mut levels_ns = levels.ns.to_vec();
+        let span = monotonic_ns().wrapping_sub(word) & BAND_TIME_MASK;
+        if let Some(open) = levels_ns.get_mut((word >> BAND_TIME_BITS) as usize) {
+            *open += span;
+        }
+        Ok(levels_ns)
+    }
+
+    /// The histogram with the open span of the current number added.
+    fn concurrency_ns(&self, slot: SlotId) -> Result<BTreeMap<u32, u64>, Error> {
+        let (word, concurrency) = self.between_changes(slot, |state| state.running, || {
+            self.concurrency.get(&slot.0, 0).context("read the time by threads")
+        })?;
+        let mut concurrency_ns: BTreeMap<u32, u64> =
+            (0..).zip(concurrency.ns).filter(|(_, ns)| *ns > 0).collect();
+        *concurrency_ns.entry(running::count_of(word) as u32).or_default() += running::span(word, monotonic_ns());
+        Ok(concurrency_ns)
+    }
+
+    /// Reads a histogram while the word that belongs to it stays the same.
+    fn between_changes<T>(
+        &self,
+        slot: SlotId,
+        word: impl Fn(&Slot) -> u64,
+        read: impl Fn() -> anyhow::Result<T>,
+    ) -> Result<(u64, T), Error> {
+        let mut before = word(&self.slot(slot)?);
+        let mut value = read()?;
+        for _ in 0..TRIES {
+            let after = word(&self.slot(slot)?);
+            if before == after {
+                break;
+            }
+            before = after;
+            value = read()?;
+        }
+        Ok((before, value))
+    }
+
+    /// The higher of the peak of all closed buckets and that of the open one.
+    fn peak(&self, state: &Slot) -> PeakReading {
+        let high = level::level_of(state.high);
+        if state.max >= high {
+            return PeakReading {
+                level: unbiased(state.max),
+                reached_ns: self.ticks.ns(state.max_peak.reached_tick),
+                left_ns: (state.max_peak.left_ns != 0).then_some(state.max_peak.left_ns),
+                parts: state.max_peak.parts,
+            };
+        }
+        let at_high = state.at_high != 0;
+        PeakReading {
+            level: unbiased(high),
+            reached_ns: self.ticks.ns(state.high_reached_tick),
+            left_ns: (!at_high).then_some(state.high_peak.left_ns),
+            parts: if at_high { state.parts } else { state.high_peak.parts },
+        }
+    }
+
+    fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
+        let timeline = self.timelines.get(&slot.0, 0).context("read the timeline")?;
+        let state = self.slot(slot)?;
+        let mut words: Vec<(u64, u64)> = timeline.high.into_iter().zip(timeline.low).collect();
+        words.push((state.high, state.low));
+        let mut buckets: Vec<BucketReading> = words
+            .into_iter()
+            .filter(|(high, _)| *high != 0)
+            .map(|(high, low)| BucketReading {
+                from_ns: self.ticks.bucket_ns(level::bucket_of(high)),
+                high: unbiased(level::level_of(high)),
+                low: (level::bucket_of(low) == level::bucket_of(high)).then(|| unbiased(level::level_of(low))),
+            })
+            .collect();
+        buckets.sort_by_key(|bucket| bucket.from_ns);
+        Ok(buckets)
+    }
+}
+
+fn unbiased(level: u64) -> i64 {
+    level as i64 - BIAS as i64
+}

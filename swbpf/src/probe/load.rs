@@ -1,0 +1,188 @@
+//! Loads the programs by the plan, attaches them, and checks that they see what the reader sees.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    os::{fd::AsFd, unix::fs::MetadataExt},
+    path::Path,
+};
+
+use anyhow::{Context, anyhow};
+use aya::{
+    Btf, Ebpf, EbpfLoader,
+    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
+    programs::{Program, ProgramFd},
+};
+use swbpf_common::{
+    health::{Check, Clocks, Health},
+    level::Levels,
+    running::Concurrency,
+    slot::{Slot, Timeline},
+};
+
+use super::{
+    syscall::{self, ProgramStats},
+    ticks::Ticks,
+};
+use crate::{error::Error, kernel::support::Plan};
+
+/// The compiled programs, as `cargo xtask build-ebpf` left them.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/swbpf.bpf.o");
+
+/// Maps with one element for each slot.
+const BY_SLOT: [&str; 7] = ["TRACKED", "SLOTS", "TIMELINES", "LEVELS", "CONCURRENCY", "BUSY", "PENDING"];
+
+/// Programs and maps in the kernel. Dropped: detached and gone.
+pub struct Probe {
+    /// Keeps programs and links.
+    pub(super) ebpf: Ebpf,
+    pub(super) programs: Vec<(String, ProgramFd)>,
+    pub(super) look: ProgramFd,
+    pub(super) tracked: HashMap<MapData, u64, u32>,
+    pub(super) slots: Array<MapData, Slot>,
+    pub(super) timelines: Array<MapData, Timeline>,
+    pub(super) levels: Array<MapData, Levels>,
+    pub(super) concurrency: Array<MapData, Concurrency>,
+    pub(super) busy: PerCpuArray<MapData, u64>,
+    pub(super) pending: PerCpuArray<MapData, u64>,
+    pub(super) health: PerCpuArray<MapData, Health>,
+    pub(super) flushed: Array<MapData, u64>,
+    pub(super) clocks: Array<MapData, Clocks>,
+    pub(super) ticks: Ticks,
+    pub(super) bucket_shift: u32,
+    pub(super) notices: RingBuf<MapData>,
+    pub(super) free: VecDeque<u32>,
+    pub(super) capacity: u32,
+    pub(super) cpus: Vec<u32>,
+}
+
+impl Probe {
+    /// Loads and attaches what `plan` says, with room for `capacity` cgroups. `own_cgroup` is the directory of this
+    /// process in the hierarchy by which the programs tell jobs apart: the self-check compares its inode number.
+    pub fn load(plan: &Plan, capacity: u32, own_cgroup: &Path) -> Result<Self, Error> {
+        let btf = Btf::from_sys_fs().context("read the kernel's BTF")?;
+        let mut ebpf = open(plan, capacity, &btf)?;
+        let check = program_fd(load_raw(&mut ebpf, "check")?)?;
+        self_check(&mut ebpf, &check, own_cgroup)?;
+        let look = program_fd(load_raw(&mut ebpf, "look")?)?;
+        let mut programs = Vec::new();
+        for planned in plan.programs.iter().filter(|planned| planned.absent.is_none()) {
+            attach(&mut ebpf, planned.hook, planned.hook, &btf)?;
+            programs.push((planned.hook.to_owned(), program_fd(program(&mut ebpf, planned.hook)?)?));
+        }
+        Ok(Self {
+            programs,
+            look,
+            tracked: HashMap::try_from(map(&mut ebpf, "TRACKED")?).context("map TRACKED")?,
+            slots: Array::try_from(map(&mut ebpf, "SLOTS")?).context("map SLOTS")?,
+            timelines: Array::try_from(map(&mut ebpf, "TIMELINES")?).context("map TIMELINES")?,
+            levels: Array::try_from(map(&mut ebpf, "LEVELS")?).context("map LEVELS")?,
+            concurrency: Array::try_from(map(&mut ebpf, "CONCURRENCY")?).context("map CONCURRENCY")?,
+            busy: PerCpuArray::try_from(map(&mut ebpf, "BUSY")?).context("map BUSY")?,
+            pending: PerCpuArray::try_from(map(&mut ebpf, "PENDING")?).context("map PENDING")?,
+            health: PerCpuArray::try_from(map(&mut ebpf, "HEALTH")?).context("map HEALTH")?,
+            flushed: Array::try_from(map(&mut ebpf, "FLUSHED")?).context("map FLUSHED")?,
+            clocks: Array::try_from(map(&mut ebpf, "CLOCKS")?).context("map CLOCKS")?,
+            ticks: Ticks::new(plan.offsets.bucket_shift),
+            bucket_shift: plan.offsets.bucket_shift,
+            notices: RingBuf::try_from(map(&mut ebpf, "NOTICES")?).context("map NOTICES")?,
+            ebpf,
+            free: (0..capacity).collect(),
+            capacity,
+            cpus: online_cpus()?,
+        })
+    }
+
+    /// What the kernel counts of each attached program, by name.
+    pub fn program_stats(&self) -> Result<Vec<(&str, ProgramStats)>, Error> {
+        self.programs
+            .iter()
+            .map(|(name, fd)| {
+                let stats = syscall::program_stats(fd.as_fd()).context("read the statistics of a program")?;
+                Ok((name.as_str(), stats))
+            })
+            .collect()
+    }
+}
+
+/// Programs that do nothing, on the hooks of the hot paths: the floor of the overhead benchmark.
+pub struct Floor {
+    _ebpf: Ebpf,
+}
+
+impl Floor {
+    /// Loads and attaches them.
+    pub fn load(plan: &Plan) -> Result<Self, Error> {
+        let btf = Btf::from_sys_fs().context("read the kernel's BTF")?;
+        let mut ebpf = open(plan, 1, &btf)?;
+        attach(&mut ebpf, "floor_memory", "mod_memcg_lruvec_state", &btf)?;
+        attach(&mut ebpf, "floor_switch", "sched_switch", &btf)?;
+        Ok(Self { _ebpf: ebpf })
+    }
+}
+
+fn open(plan: &Plan, capacity: u32, btf: &Btf) -> Result<Ebpf, Error> {
+    let mut loader = EbpfLoader::new();
+    loader.btf(Some(btf)).override_global("OFFSETS", &plan.offsets, true);
+    for name in BY_SLOT {
+        loader.map_max_entries(name, capacity);
+    }
+    Ok(loader.load(OBJECT).context("load the kernel programs")?)
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Error> {
+    Ok(ebpf.program_mut(name).ok_or_else(|| anyhow!("the object has no program {name}: rebuild it"))?)
+}
+
+fn program_fd(program: &Program) -> Result<ProgramFd, Error> {
+    let fd = program.fd().context("take the descriptor of a program")?;
+    Ok(fd.try_clone().context("duplicate the descriptor of a program")?)
+}
+
+fn load_raw<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a Program, Error> {
+    let found = program(ebpf, name)?;
+    let Program::RawTracePoint(raw) = &mut *found else {
+        return Err(anyhow!("program {name} of the object has another type: rebuild it").into());
+    };
+    raw.load().with_context(|| format!("load program {name}"))?;
+    Ok(found)
+}
+
+fn attach(ebpf: &mut Ebpf, name: &str, hook: &str, btf: &Btf) -> Result<(), Error> {
+    let Program::BtfTracePoint(found) = program(ebpf, name)? else {
+        return Err(anyhow!("program {name} of the object has another type: rebuild it").into());
+    };
+    found.load(hook, btf).with_context(|| format!("load program {name}"))?;
+    found.attach().with_context(|| format!("attach program {name}"))?;
+    Ok(())
+}
+
+fn map(ebpf: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
+    Ok(ebpf.take_map(name).ok_or_else(|| anyhow!("the object has no map {name}: rebuild it"))?)
+}
+
+fn online_cpus() -> Result<Vec<u32>, Error> {
+    Ok(aya::util::online_cpus().map_err(|(path, error)| anyhow!("read {path}: {error}"))?)
+}
+
+/// The programs must see this very task through the offsets before a number of theirs is told.
+fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: &Path) -> Result<(), Error> {
+    syscall::run_program(program.as_fd(), None).context("run the self-check in the kernel")?;
+    let seen: Array<MapData, Check> = Array::try_from(map(ebpf, "CHECK")?).context("map CHECK")?;
+    let seen = seen.get(&0, 0).context("read the self-check")?;
+    let mut comm = [0; 16];
+    let name = fs::read("/proc/thread-self/comm").context("read /proc/thread-self/comm")?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    comm[..name.len().min(15)].copy_from_slice(&name[..name.len().min(15)]);
+    let expected = Check {
+        pid: rustix::thread::gettid().as_raw_nonzero().get() as u64,
+        tgid: u64::from(std::process::id()),
+        cgroup_id: fs::metadata(own_cgroup).with_context(|| format!("look at {}", own_cgroup.display()))?.ino(),
+        comm,
+    };
+    if seen == expected {
+        return Ok(());
+    }
+    Err(anyhow!("the self-check failed: this kernel is laid out otherwise than its BTF says ({seen:?}, not {expected:?})")
+        .into())
+}

@@ -1,0 +1,95 @@
+//! Notices of the ring buffer.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use bytes::{Buf, Bytes};
+use swbpf_common::{
+    level::BIAS,
+    notice::{self, COMM_LEN, NOTICE_LEN},
+};
+
+use super::{Probe, SlotId};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A cgroup was made below a tracked one.
+    Born,
+    /// A cgroup at or below a tracked one was removed.
+    Gone,
+    /// A task was moved in: the CPUs must be looked at.
+    Moved,
+    /// The needed peak rose by 1 % since it was last told.
+    Peak,
+    /// A process is being killed for want of memory.
+    Victim,
+}
+
+/// One notice.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// What happened.
+    pub what: What,
+    /// To which slot.
+    pub slot: SlotId,
+    /// When: monotonic clock.
+    pub ns: u64,
+    /// The cgroup made, removed, moved to, or of the victim.
+    pub cgroup_id: u64,
+    /// Needed memory then, in pages from the start values.
+    pub level: i64,
+    /// Needed peak until then, likewise.
+    pub peak: i64,
+    /// Who caused it: process id and name of the task.
+    pub by: (u32, String),
+    /// The victim: process id and name.
+    pub victim: (u32, String),
+}
+
+impl Probe {
+    /// The next notice, where one waits.
+    pub fn next_notice(&mut self) -> Option<Notice> {
+        loop {
+            let item = self.notices.next()?;
+            if let Some(notice) = decode(Bytes::copy_from_slice(&item)) {
+                return Some(notice);
+            }
+        }
+    }
+
+    /// Readable while a notice waits.
+    pub fn notice_fd(&self) -> RawFd {
+        self.notices.as_raw_fd()
+    }
+}
+
+/// The fields in the order of [`notice::Notice`].
+fn decode(mut bytes: Bytes) -> Option<Notice> {
+    if bytes.len() != NOTICE_LEN {
+        return None;
+    }
+    let what = match bytes.get_u32_ne() {
+        notice::BORN => What::Born,
+        notice::GONE => What::Gone,
+        notice::MOVED => What::Moved,
+        notice::PEAK => What::Peak,
+        notice::VICTIM => What::Victim,
+        _ => return None,
+    };
+    let slot = SlotId(bytes.get_u32_ne());
+    let ns = bytes.get_u64_ne();
+    let cgroup_id = bytes.get_u64_ne();
+    let level = bytes.get_u64_ne() as i64 - BIAS as i64;
+    let peak = bytes.get_u64_ne() as i64 - BIAS as i64;
+    let pid = bytes.get_u32_ne();
+    let victim_pid = bytes.get_u32_ne();
+    let by = (pid, comm(&bytes.split_to(COMM_LEN)));
+    let victim = (victim_pid, comm(&bytes));
+    Some(Notice { what, slot, ns, cgroup_id, level, peak, by, victim })
+}
+
+/// The name up to its end mark.
+fn comm(bytes: &[u8]) -> String {
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}

@@ -1,0 +1,113 @@
+//! Which cgroup belongs to which slot.
+
+use std::os::fd::AsFd;
+
+use anyhow::Context;
+use aya::maps::PerCpuValues;
+use swbpf_common::{
+    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BANDS, BIAS, Levels},
+    running::{self, COUNTS, Concurrency},
+    slot::{CELLS, KERNEL, PARTS, Peak, SHMEM, Slot, Timeline},
+};
+
+use super::{Probe, syscall};
+use crate::error::Error;
+
+/// Number of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SlotId(pub(super) u32);
+
+/// What the files say of a cgroup before it is tracked, in pages. All 0 for a cgroup just made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start {
+    /// Anonymous memory.
+    pub anon: u64,
+    /// The parts, by their index in [`swbpf_common::slot`].
+    pub parts: [u64; PARTS],
+}
+
+impl Probe {
+    /// Tracks a cgroup with all below it, from now on. What it holds already is entered as `start`; how far that is off
+    /// is for the fold to find out.
+    pub fn track(&mut self, cgroup_id: u64, start: Start) -> Result<SlotId, Error> {
+        let number = self.free.pop_front().ok_or(Error::TableFull { capacity: self.capacity })?;
+        self.prepare(number, start).context("prepare a slot")?;
+        self.tracked.insert(cgroup_id, number, 0).context("enter a cgroup into the table")?;
+        self.look()?;
+        Ok(SlotId(number))
+    }
+
+    /// Forgets it; the slot is free for another one.
+    pub fn untrack(&mut self, cgroup_id: u64, slot: SlotId) -> Result<(), Error> {
+        self.tracked.remove(&cgroup_id).context("take a cgroup out of the table")?;
+        self.look()?;
+        self.free.push_back(slot.0);
+        Ok(())
+    }
+
+    /// Has each CPU look at what it runs now: all time until now is charged, and an older assignment is forgotten.
+    pub fn look(&self) -> Result<(), Error> {
+        for cpu in &self.cpus {
+            match syscall::run_program(self.look.as_fd(), Some(*cpu)) {
+                // The CPU went off since it was listed: it runs nothing.
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
+                result => result.with_context(|| format!("look at CPU {cpu}"))?,
+            }
+        }
+        let clocks = self.clocks.get(&0, 0).context("read the kernel's clocks")?;
+        self.ticks.learn(clocks);
+        Ok(())
+    }
+
+    /// The kernel's tick now, by its monotonic clock.
+    fn tick_now(&self) -> Result<u64, Error> {
+        self.look()?;
+        Ok(self.clocks.get(&0, 0).context("read the kernel's clocks")?.tick)
+    }
+
+    fn prepare(&mut self, number: u32, start: Start) -> anyhow::Result<()> {
+        let zeros = || PerCpuValues::try_from(vec![0; aya::util::nr_cpus().map_err(|(_, error)| error)?]);
+        self.timelines.set(number, Timeline { high: [0; CELLS], low: [0; CELLS] }, 0)?;
+        self.levels.set(number, Levels { ns: [0; BANDS] }, 0)?;
+        self.concurrency.set(number, Concurrency { ns: [0; COUNTS] }, 0)?;
+        self.busy.set(number, zeros()?, 0)?;
+        self.pending.set(number, zeros()?, 0)?;
+        self.slots.set(number, first_state(start, self.tick_now()?, self.bucket_shift), 0)?;
+        Ok(())
+    }
+}
+
+/// A slot that begins now at the level that the files tell.
+fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
+    let now_ns = monotonic_ns();
+    let pages = start.anon + start.parts[SHMEM] + start.parts[KERNEL];
+    let level = BIAS + pages;
+    let word = level::pack(level::bucket(tick, bucket_shift), level);
+    let parts = start.parts.map(|pages| pages as i64);
+    let peak = Peak { reached_tick: tick, left_ns: 0, parts };
+    Slot {
+        now: level,
+        high: word,
+        low: word,
+        band: level::band(pages) << BAND_TIME_BITS | (now_ns & BAND_TIME_MASK),
+        high_reached_tick: tick,
+        at_high: 1,
+        tell_above: level + pages / 128 + 256,
+        running: running::pack(0, now_ns),
+        parts,
+        max: 0,
+        high_peak: peak,
+        max_peak: peak,
+        started: 0,
+        threads_started: 0,
+        ended: 0,
+        moved_in: 0,
+        spare: [0; 2],
+    }
+}
+
+/// The clock of the kernel programs.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
