@@ -29,7 +29,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::BuildEbpf(args) => build_ebpf::run(&args),
-        Verb::Test(args) => test::run(&args),
+        Verb::Test(args) => return test::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Overhead(args) => overhead::run(&args),
         Verb::Bless(args) => bless::run(&args),

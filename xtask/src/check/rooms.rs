@@ -28,7 +28,7 @@ pub fn check() -> Result<()> {
             .filter(|(_, used)| !may_use(name, used));
         faults.extend(backward.map(|(line, used)| format!("{}:{line}: {name} uses {used}", path.display())));
     }
-    tree::none(&faults)
+    tree::none(&faults).with_context(|| format!("a room uses only those before it: {}", ROOMS.join(", ")))
 }
 
 /// The room that a file belongs to: `job` for both `swbpf/src/job.rs` and `swbpf/src/job/id.rs`.
