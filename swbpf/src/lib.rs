@@ -3,4 +3,7 @@
 //! The line from kernel event to eye: [`probe`] listens, [`fold`] gives meaning, [`snapshot`] is the waist, [`out`]
 //! tells. Imports run forward only.
 
+pub mod cli;
+pub mod error;
+pub mod out;
 pub mod snapshot;

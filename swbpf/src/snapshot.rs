@@ -136,6 +136,8 @@ pub struct Memory {
     pub needed_bytes: Option<u64>,
     /// The highest needed memory within the coverage: of the sum over all cgroups, at one instant.
     pub needed_peak_bytes: Option<u64>,
+    /// How many readings `needed_peak_bytes` rests on; `null` where every change was counted.
+    pub needed_peak_samples: Option<u64>,
     /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way.
     pub error_bound_bytes: Option<u64>,
     /// Anonymous memory at this moment.
@@ -179,7 +181,7 @@ pub struct Memory {
     pub rss_sum_bytes: Option<u64>,
     /// Highest reading of `rss_sum_bytes` at 1 s intervals; sampled.
     pub rss_sum_peak_bytes: Option<u64>,
-    /// Highest `rss_sum_peak_bytes` by `needed_peak_bytes`: how far shared pages counted per process inflate.
+    /// `rss_sum_peak_bytes` by `needed_peak_bytes`: how far shared pages counted per process inflate.
     pub rss_inflation: Option<f64>,
     /// `peak_bytes` by `needed_peak_bytes`: how far page cache inflates.
     pub cache_inflation: Option<f64>,

@@ -1,0 +1,151 @@
+use super::*;
+
+fn typed(line: &str) -> Result<Invocation, Error> {
+    parse(line.split(' ').map(OsString::from))
+}
+
+fn verb(line: &str) -> Verb {
+    typed(line).unwrap_or_else(|error| panic!("{line}: {error}")).verb
+}
+
+fn refusal(line: &str) -> String {
+    let error = typed(line).expect_err(line);
+    assert_eq!(error.exit_code(), 2, "{line}");
+    error.to_string()
+}
+
+#[test]
+fn the_definition_holds_together() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn run_takes_the_command_as_it_stands() {
+    let run = |json: Option<&str>, limit_mem, command: &[&str]| {
+        let command = command.iter().map(OsString::from).collect();
+        Verb::Run(Run {
+            json: json.map(PathBuf::from),
+            limit_mem,
+            command,
+        })
+    };
+    assert_eq!(
+        verb("sw-bpf run -- ls -l --json"),
+        run(None, None, &["ls", "-l", "--json"])
+    );
+    assert_eq!(
+        verb("sw-bpf run ls -l --json"),
+        run(None, None, &["ls", "-l", "--json"])
+    );
+    assert_eq!(verb("sw-bpf run -- a -- b"), run(None, None, &["a", "--", "b"]));
+    assert_eq!(
+        verb("sw-bpf run --json r.jsonl --limit-mem 1.5G -- -odd"),
+        run(Some("r.jsonl"), Some(3 << 29), &["-odd"])
+    );
+}
+
+#[test]
+fn run_takes_bytes_that_are_not_utf8() {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = OsString::from_vec(vec![0xff, b'x']);
+    let line = ["sw-bpf".into(), "run".into(), "--".into(), odd.clone()];
+    let Ok(Invocation {
+        verb: Verb::Run(run), ..
+    }) = parse(line)
+    else {
+        panic!("refused")
+    };
+    assert_eq!(run.command, [odd]);
+}
+
+#[test]
+fn attach_takes_one_target() {
+    assert_eq!(
+        verb("sw-bpf attach --cgroup /c"),
+        Verb::Attach(Target::Cgroup("/c".into()))
+    );
+    assert_eq!(verb("sw-bpf attach --pid 7"), Verb::Attach(Target::Pid(7)));
+}
+
+#[test]
+fn once_has_a_window_and_a_target_of_its_own() {
+    let once = |target, millis, json| {
+        Verb::Once(Once {
+            target,
+            window: Duration::from_millis(millis),
+            json,
+        })
+    };
+    assert_eq!(verb("sw-bpf --once"), once(Target::Own, 1_000, false));
+    assert_eq!(
+        verb("sw-bpf --once --json --pid 7"),
+        once(Target::Pid(7), 1_000, true)
+    );
+    assert_eq!(
+        verb("sw-bpf --json --once --cgroup /c --window 200ms"),
+        once(Target::Cgroup("/c".into()), 200, true)
+    );
+}
+
+#[test]
+fn a_source_can_be_forced_before_and_after_the_verb() {
+    for line in [
+        "sw-bpf --force-source sampled run -- true",
+        "sw-bpf run --force-source sampled -- true",
+        "sw-bpf attach --pid 7 --force-source sampled",
+        "sw-bpf --once --force-source sampled",
+    ] {
+        let invocation = typed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(invocation.force_source, Some(ForcedSource::Sampled), "{line}");
+    }
+}
+
+#[test]
+fn bad_combinations_are_refused_with_the_way_out() {
+    for (line, hint) in [
+        ("sw-bpf", "Usage: sw-bpf run"),
+        ("sw-bpf run", "COMMAND"),
+        ("sw-bpf run --", "COMMAND"),
+        ("sw-bpf run --typo -- ls", "--typo"),
+        ("sw-bpf run --json -- ls", "--json <FILE>"),
+        ("sw-bpf run --limit-mem lots -- ls", "300M or 1.5G"),
+        ("sw-bpf attach", "<--cgroup <PATH>|--pid <PID>>"),
+        ("sw-bpf attach --cgroup /c --pid 7", "cannot be used with"),
+        ("sw-bpf attach 12345", "use --cgroup PATH or --pid PID"),
+        ("sw-bpf attach --pid 0", "not in 1.."),
+        ("sw-bpf attach --pid 4294967295", "not in 1.."),
+        ("sw-bpf --json", "--once"),
+        ("sw-bpf --window 2s", "--once"),
+        ("sw-bpf --pid 7", "--once"),
+        ("sw-bpf --once --cgroup /c --pid 7", "cannot be used with"),
+        ("sw-bpf --once --window 10ms", "50ms to 3600s"),
+        ("sw-bpf --once run -- ls", "'--once' stands alone"),
+        ("sw-bpf --json run -- ls", "--once"),
+        ("sw-bpf --force-source sampled", "nothing to do"),
+    ] {
+        let told = refusal(line);
+        assert!(told.contains(hint), "{line}: {told}");
+    }
+}
+
+#[test]
+fn help_lists_every_exit_code_and_hides_what_tests_use() {
+    let error = typed("sw-bpf --help").expect_err("help is no task");
+    assert_eq!(error.exit_code(), 0);
+    let help = error.to_string();
+    for (code, meaning) in EXIT_CODES {
+        assert!(help.contains(&format!("{code:>5}  {meaning}")), "{help}");
+    }
+    assert!(!help.contains("force-source"), "{help}");
+    assert!(help.lines().all(|line| line.len() <= 100), "{help}");
+}
+
+#[test]
+fn the_version_is_told() {
+    let error = typed("sw-bpf --version").expect_err("the version is no task");
+    assert_eq!(error.exit_code(), 0);
+    assert_eq!(
+        error.to_string(),
+        format!("sw-bpf {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}

@@ -1,0 +1,300 @@
+//! What can go wrong: one line each, first what failed, then what to do next.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
+///
+/// From 66 to 78 they lie in the range of `sysexits.h`, with its number where it has a word for the case.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "done"),
+    (1, "another failure, told on standard error"),
+    (2, "the command line is not understood"),
+    (66, "the cgroup is gone, or the path is not a cgroup"),
+    (67, "no such process"),
+    (69, "the kernel is locked down"),
+    (70, "the kernel has no BTF"),
+    (71, "the kernel lacks a hook"),
+    (72, "no cgroup hierarchy has the controller"),
+    (73, "the output cannot be written"),
+    (75, "the table of tracked cgroups is full"),
+    (77, "permission denied"),
+    (78, "a capability is missing"),
+    (126, "run: the command cannot be executed"),
+    (127, "run: the command is not found"),
+];
+
+/// What [`EXIT_CODES`] leaves open of `run`.
+pub const EXIT_CODES_OF_RUN: &str = "`run` returns the command's own exit code, and 128+N where signal N ended \
+     it. A code of sw-bpf's own says that the command was not started.";
+
+/// A failure that ends sw-bpf, or the reason why it falls back to sampling.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line is not understood, or asks for help.
+    #[error(transparent)]
+    Usage(#[from] clap::Error),
+    /// The process lacks a capability.
+    #[error(
+        "{capability} is missing, which the kernel programs need: run as root, or once \
+         `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
+    )]
+    MissingCapability {
+        /// Its name, as `CAP_BPF`.
+        capability: &'static str,
+    },
+    /// Lockdown forbids tracing programs.
+    #[error(
+        "the kernel is locked down ({mode}) and refuses tracing programs: boot with lockdown=integrity or \
+         without lockdown"
+    )]
+    Lockdown {
+        /// The mode, as `/sys/kernel/security/lockdown` names it.
+        mode: String,
+    },
+    /// The kernel does not describe its types.
+    #[error("no BTF in {path:?}: {source}: use a kernel built with CONFIG_DEBUG_INFO_BTF=y")]
+    NoBtf {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why it was not found.
+        source: io::Error,
+    },
+    /// The kernel has no such hook.
+    #[error("Linux {release} has no hook {hook:?}: use Linux 6.13 or newer")]
+    HookAbsent {
+        /// The hook.
+        hook: String,
+        /// Release of the running kernel.
+        release: String,
+    },
+    /// No mounted hierarchy has the controller.
+    #[error("no mounted cgroup hierarchy has the {controller} controller: mount or enable it")]
+    NoController {
+        /// Its name, as `memory`.
+        controller: &'static str,
+    },
+    /// The cgroup was removed, or never was.
+    #[error("cgroup {path:?} is gone: name one that exists")]
+    CgroupGone {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// The path is in no cgroup file system.
+    #[error("{path:?} is not a cgroup: name a directory below /sys/fs/cgroup")]
+    NotACgroup {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// No process has this id.
+    #[error("no process {pid}: it has ended, or its id is of another pid namespace; see `ps -e`")]
+    NoSuchProcess {
+        /// The id given.
+        pid: u32,
+    },
+    /// A file or directory of the kernel may not be used.
+    #[error("cannot {action} {path:?}: {source}: run as root, or as its owner")]
+    Permission {
+        /// What was tried, as `create`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// No slot is free for another cgroup.
+    #[error(
+        "the table of tracked cgroups is full ({capacity}): end another measurement, or take a smaller tree"
+    )]
+    TableFull {
+        /// How many it holds.
+        capacity: u32,
+    },
+    /// The output cannot be written.
+    #[error("cannot write {path:?}: {source}: name a file that can be written, on a disk with room")]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The command of `run` is not found.
+    #[error("command {command:?} is not found: check its spelling and PATH")]
+    CommandNotFound {
+        /// Its name.
+        command: OsString,
+    },
+    /// The command of `run` cannot be executed.
+    #[error("command {command:?} cannot be executed: {source}: check its mode, format and arguments")]
+    NotExecutable {
+        /// Its name.
+        command: OsString,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("{}", one_line(.0))]
+    Other(#[from] anyhow::Error),
+}
+
+impl Error {
+    /// The exit code of sw-bpf, one of [`EXIT_CODES`].
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            // clap's own code is 0 where help or the version was asked for.
+            Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
+            Self::CgroupGone { .. } | Self::NotACgroup { .. } => 66,
+            Self::NoSuchProcess { .. } => 67,
+            Self::Lockdown { .. } => 69,
+            Self::NoBtf { .. } => 70,
+            Self::HookAbsent { .. } => 71,
+            Self::NoController { .. } => 72,
+            Self::Output { .. } => 73,
+            Self::TableFull { .. } => 75,
+            Self::Permission { .. } => 77,
+            Self::MissingCapability { .. } => 78,
+            Self::NotExecutable { .. } => 126,
+            Self::CommandNotFound { .. } => 127,
+            Self::Other(_) => 1,
+        }
+    }
+
+    /// Tells the failure on standard error; help and the version that were asked for, on standard output.
+    pub fn report(&self) {
+        // Where standard error is closed there is no one left to tell.
+        let _ = match self {
+            Self::Usage(error) => error.print(),
+            _ => writeln!(io::stderr(), "sw-bpf: {self}"),
+        };
+    }
+
+    /// Meaning of `source`, which `action` on a file or directory of the cgroup file system gave.
+    pub fn of_cgroup(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            ErrorKind::NotFound => Self::CgroupGone { path },
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Self::Permission { action, path, source }
+            }
+            // What a file that was opened earlier answers once its cgroup is removed.
+            _ if source.raw_os_error() == Some(libc::ENODEV) => Self::CgroupGone { path },
+            _ => {
+                Self::Other(anyhow::Error::new(source).context(format!("cannot {action} {}", path.display())))
+            }
+        }
+    }
+
+    /// Meaning of `source`, which the execution of `command` gave: 127 or 126, as a shell has it.
+    pub fn of_exec(command: &OsStr, source: io::Error) -> Self {
+        let command = command.to_owned();
+        match source.kind() {
+            ErrorKind::NotFound => Self::CommandNotFound { command },
+            _ => Self::NotExecutable { command, source },
+        }
+    }
+}
+
+/// `error` with its causes on one line, whatever they hold.
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}")
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied() -> io::Error {
+        io::Error::from(ErrorKind::PermissionDenied)
+    }
+
+    /// One of each variant but `Usage`, with hostile names.
+    fn one_of_each() -> Vec<Error> {
+        let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
+        let command = OsString::from("c\r\u{1b}]0;d");
+        vec![
+            Error::MissingCapability {
+                capability: "CAP_BPF",
+            },
+            Error::Lockdown {
+                mode: "confidentiality".into(),
+            },
+            Error::NoBtf {
+                path: path.clone(),
+                source: denied(),
+            },
+            Error::HookAbsent {
+                hook: "mod_memcg_state".into(),
+                release: "6.1".into(),
+            },
+            Error::NoController { controller: "memory" },
+            Error::CgroupGone { path: path.clone() },
+            Error::NotACgroup { path: path.clone() },
+            Error::NoSuchProcess { pid: 7 },
+            Error::Permission {
+                action: "create",
+                path: path.clone(),
+                source: denied(),
+            },
+            Error::TableFull { capacity: 8 },
+            Error::Output {
+                path,
+                source: denied(),
+            },
+            Error::CommandNotFound {
+                command: command.clone(),
+            },
+            Error::NotExecutable {
+                command,
+                source: denied(),
+            },
+            Error::Other(anyhow::anyhow!("first\n\u{1b}second")),
+        ]
+    }
+
+    #[test]
+    fn every_failure_has_a_listed_code_and_every_listed_code_a_failure() {
+        let listed: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();
+        assert!(listed.is_sorted_by(|a, b| a < b), "{listed:?}");
+        let mut given: Vec<u8> = one_of_each().iter().map(Error::exit_code).chain([0, 2]).collect();
+        given.sort_unstable();
+        given.dedup();
+        assert_eq!(given, listed);
+    }
+
+    #[test]
+    fn a_failure_is_one_line_without_control_characters() {
+        for error in one_of_each() {
+            let line = error.to_string();
+            assert!(
+                !line.chars().any(|c| c.is_control() || c == '\u{202e}'),
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_kernel_answer_decides_what_is_told_of_a_cgroup() {
+        let code =
+            |raw| Error::of_cgroup("read", Path::new("/c"), io::Error::from_raw_os_error(raw)).exit_code();
+        assert_eq!([code(libc::ENOENT), code(libc::ENODEV)], [66, 66]);
+        assert_eq!(
+            [code(libc::EACCES), code(libc::EPERM), code(libc::EROFS)],
+            [77, 77, 77]
+        );
+        assert_eq!(code(libc::EIO), 1);
+    }
+
+    #[test]
+    fn the_kernel_answer_decides_what_is_told_of_a_command() {
+        let code = |raw| Error::of_exec(OsStr::new("c"), io::Error::from_raw_os_error(raw)).exit_code();
+        assert_eq!(
+            [code(libc::ENOENT), code(libc::EACCES), code(libc::ENOEXEC)],
+            [127, 126, 126]
+        );
+    }
+}

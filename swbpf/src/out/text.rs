@@ -1,0 +1,251 @@
+//! The summary that a person reads, and the plain line of a measurement under way.
+
+mod memory;
+mod page;
+
+use page::{NOTE, Page, WIDTH};
+
+use crate::out::escape;
+use crate::out::units::{bytes, duration, known, moment, percent};
+use crate::snapshot::{Exit, Kind, Loss, Snapshot, Source, TargetKind, Task};
+
+/// Columns of a reason: four lines of notes.
+const REASON: usize = 4 * NOTE;
+
+/// The whole of `snapshot` in plain text: at most 80 columns of printable ASCII, whatever names it holds.
+pub fn summary(snapshot: &Snapshot) -> String {
+    let mut page = Page::default();
+    header(&mut page, snapshot);
+    memory::oom_kills(&mut page, snapshot);
+    memory::peaks(&mut page, snapshot);
+    memory::at_the_peak(&mut page, snapshot);
+    processors(&mut page, snapshot);
+    measurement(&mut page, snapshot);
+    page.finish()
+}
+
+/// One line of a measurement under way.
+pub fn progress_line(snapshot: &Snapshot) -> String {
+    let memory = &snapshot.memory;
+    // A sampler knows the highest that it saw, not the peak.
+    let highest = if memory.source == Source::Kernel {
+        "peak"
+    } else {
+        "seen"
+    };
+    let kills = match snapshot.oom_kills.len() {
+        0 => String::new(),
+        kills => format!("  OOM kills {kills}"),
+    };
+    format!(
+        "{:>10}  needed {:>10}  {highest} {:>10}  busy cores {:>7}{kills}\n",
+        duration(snapshot.coverage.seconds),
+        known(memory.needed_bytes, bytes),
+        known(memory.needed_peak_bytes, bytes),
+        known(snapshot.cpu.busy_cores, |cores| format!("{cores:.2}")),
+    )
+}
+
+fn header(page: &mut Page, snapshot: &Snapshot) {
+    let target = &snapshot.target;
+    let columns = WIDTH - "sw-bpf: ".len();
+    let what = match (target.kind, &target.command, target.pid) {
+        (TargetKind::Command, Some(command), _) => escape::head(quoted(command), columns),
+        (TargetKind::Pid, _, Some(pid)) => {
+            let begin = format!("process {pid} in ");
+            let path = escape::tail(&target.cgroup, columns - begin.len());
+            begin + &path
+        }
+        _ => escape::tail(&target.cgroup, columns),
+    };
+    page.line(&format!("sw-bpf: {what}"));
+    let span = duration(snapshot.elapsed_seconds.unwrap_or(snapshot.coverage.seconds));
+    page.line(&match snapshot.exit {
+        Some(Exit {
+            signal: Some(signal), ..
+        }) => format!("ended by signal {signal} after {span}"),
+        Some(Exit { code: Some(code), .. }) => format!("exit {code} after {span}"),
+        Some(_) => format!("ended after {span}"),
+        None => format!("measured for {}", duration(snapshot.coverage.seconds)),
+    });
+}
+
+/// The command as a shell would take it.
+fn quoted(command: &[String]) -> String {
+    // Only a NUL byte cannot be quoted.
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}
+
+fn processors(page: &mut Page, snapshot: &Snapshot) {
+    let cpu = &snapshot.cpu;
+    page.section("Processors");
+    let note = match cpu.busy_cores {
+        Some(_) => joined([
+            cpu.cores_allocated
+                .map(|cores| format!("of {} allowed", cores_allowed(cores))),
+            cpu.peak_effective_cores
+                .map(|cores| format!("busiest second {cores:.2}")),
+        ]),
+        None => reason(snapshot, "cpu.busy_cores"),
+    };
+    let cores = known(cpu.busy_cores, |cores| format!("{cores:.2}"));
+    page.compared(
+        "busy cores",
+        &cores,
+        &cpu.usage_percent.map_or(String::new(), percent),
+        &note,
+    );
+    let note = match cpu.busy_seconds {
+        Some(_) if snapshot.kind == Kind::Once => format!("in {}", duration(snapshot.window_seconds)),
+        Some(_) => format!("in {}", duration(snapshot.coverage.seconds)),
+        None => reason(snapshot, "cpu.busy_seconds"),
+    };
+    page.row("CPU time", &known(cpu.busy_seconds, duration), &note);
+    let note = match &cpu.concurrency {
+        Some(at_once) => format!("at most; p50 {}, p95 {}", at_once.p50, at_once.p95),
+        None => reason(snapshot, "cpu.concurrency"),
+    };
+    let most = known(cpu.concurrency.as_ref(), |at_once| at_once.max.to_string());
+    page.row("running at once", &most, &note);
+    processes(page, snapshot);
+}
+
+/// `2`, `1.5`.
+fn cores_allowed(cores: f64) -> String {
+    format!("{cores:.2}")
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+fn processes(page: &mut Page, snapshot: &Snapshot) {
+    let processes = snapshot.processes;
+    let note = match processes.started {
+        Some(_) => joined([
+            Some("started".to_owned()),
+            processes.ended.map(|ended| format!("{ended} ended")),
+            processes
+                .threads_started
+                .filter(|&threads| threads > 0)
+                .map(|threads| format!("{threads} more threads")),
+            processes
+                .moved_in
+                .filter(|&tasks| tasks > 0)
+                .map(|tasks| format!("{tasks} moved in")),
+        ]),
+        None => reason(snapshot, "processes.started"),
+    };
+    page.row(
+        "processes",
+        &known(processes.started, |started| started.to_string()),
+        &note,
+    );
+    if let (Some(alive), true) = (processes.alive, snapshot.kind != Kind::Summary) {
+        page.row("alive now", &alive.to_string(), "");
+    }
+}
+
+fn measurement(page: &mut Page, snapshot: &Snapshot) {
+    let probes = &snapshot.probes;
+    page.section("Measurement");
+    let source = match snapshot.source {
+        Source::Kernel => "kernel",
+        Source::Sampled => "sampled",
+        Source::Unavailable => "unavailable",
+    };
+    let rung = (snapshot.source == Source::Kernel).then(|| escape::head(&probes.rung, NOTE));
+    let kernel = format!("Linux {}", escape::head(&probes.kernel, NOTE));
+    page.row("source", source, &joined([rung, Some(kernel)]));
+    if let Some(why) = &probes.reason {
+        page.row("  because", "", &escape::head(why, REASON));
+    }
+    for program in probes.programs.iter().filter(|program| !program.attached) {
+        let why = program.reason.as_ref().map(|why| escape::head(why, REASON));
+        page.row(
+            "  without",
+            "",
+            &joined([Some(escape::head(&program.hook, NOTE)), why]),
+        );
+    }
+    let coverage = &snapshot.coverage;
+    let from = if coverage.from_start {
+        "from the first instruction".to_owned()
+    } else {
+        format!("joined at {}", moment(&coverage.from))
+    };
+    page.row("coverage", &duration(coverage.seconds), &from);
+    let (bound, note) = match snapshot.memory.error_bound_bytes {
+        Some(0) => ("none".to_owned(), "every change of memory is counted".to_owned()),
+        Some(bound) => (bytes(bound), "of memory, either way".to_owned()),
+        None => (known(None, bytes), reason(snapshot, "memory.error_bound_bytes")),
+    };
+    page.row("error bound", &bound, &note);
+    lost(page, snapshot.source, &snapshot.loss);
+    overhead(page, snapshot);
+}
+
+fn lost(page: &mut Page, source: Source, loss: &Loss) {
+    if source != Source::Kernel {
+        return page.row("lost", &known(None, bytes), "nothing is seen between two looks");
+    }
+    let events = [
+        ("skipped runs", loss.recursion_misses),
+        ("dropped notices", loss.notices_dropped),
+        ("maxima given up", loss.collisions),
+        ("new bases", loss.rebased),
+    ];
+    let some: Vec<_> = events.iter().filter(|(_, count)| *count > 0).collect();
+    if some.is_empty() {
+        return page.row("lost", "nothing", "");
+    }
+    let note = some
+        .iter()
+        .map(|(what, count)| format!("{what} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    page.row("lost", "something", &note);
+}
+
+fn overhead(page: &mut Page, snapshot: &Snapshot) {
+    let overhead = snapshot.overhead;
+    let note = match overhead.agent_cpu_percent {
+        Some(_) => "of one CPU".to_owned(),
+        None => reason(snapshot, "overhead.agent_cpu_percent"),
+    };
+    page.row("overhead", &known(overhead.agent_cpu_percent, percent), &note);
+    if let Some(share) = overhead.programs_cpu_percent {
+        let event = overhead.ns_per_event.map(|ns| format!("{ns:.0} ns an event"));
+        page.row(
+            "  in the kernel",
+            &percent(share),
+            &joined([Some("of one CPU".to_owned()), event]),
+        );
+    }
+}
+
+/// The parts that are known, with commas between.
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// `1 look`, `2 looks`.
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// `tail (4242)`.
+fn named(task: &Task) -> String {
+    name(&task.comm, task.pid)
+}
+
+fn name(comm: &str, pid: u32) -> String {
+    format!("{} ({pid})", escape::head(comm, NOTE - " (4294967295)".len()))
+}
+
+/// Why the number under the dotted `key` is not known.
+fn reason(snapshot: &Snapshot, key: &str) -> String {
+    snapshot
+        .unknown
+        .get(key)
+        .map_or(String::new(), |why| escape::head(why, REASON))
+}

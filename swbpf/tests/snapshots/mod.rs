@@ -1,0 +1,397 @@
+//! Snapshots made by hand.
+
+use std::collections::BTreeMap;
+
+use swbpf::snapshot::*;
+
+/// Every snapshot here, with its name.
+pub fn all() -> Vec<(&'static str, Snapshot)> {
+    vec![
+        ("kernel", kernel()),
+        ("attached", attached()),
+        ("oom", oom()),
+        ("sampled", sampled()),
+        ("nothing", nothing()),
+        ("hostile", hostile()),
+    ]
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+fn task(comm: &str, pid: u32) -> Task {
+    Task {
+        pid,
+        comm: comm.into(),
+    }
+}
+
+fn top(comm: &str, pid: u32, rss_bytes: u64) -> TopProcess {
+    TopProcess {
+        pid,
+        comm: comm.into(),
+        rss_bytes,
+    }
+}
+
+/// A short command, everything known of it.
+pub fn kernel() -> Snapshot {
+    Snapshot {
+        schema_version: SCHEMA_VERSION,
+        tool_version: "0.1.0".into(),
+        kind: Kind::Summary,
+        timestamp: "2026-11-30T01:52:03.412Z".into(),
+        hostname: "node1".into(),
+        job_id: None,
+        step_id: None,
+        target: Target {
+            kind: TargetKind::Command,
+            cgroup: "/sys/fs/cgroup/memory/sw-bpf/run-4240".into(),
+            cgroup_id: 4711,
+            cgroup_version: Some(1),
+            pid: Some(4240),
+            command: Some(
+                ["sh", "-c", "head -c 300M /dev/zero | tail -c 1"]
+                    .map(String::from)
+                    .into(),
+            ),
+        },
+        source: Source::Kernel,
+        window_seconds: 0.412,
+        elapsed_seconds: Some(0.412),
+        coverage: Coverage {
+            from: "2026-11-30T01:52:03Z".into(),
+            to: "2026-11-30T01:52:03.412Z".into(),
+            seconds: 0.412,
+            from_start: true,
+        },
+        memory: kernel_memory(),
+        cpu: kernel_cpu(),
+        processes: Processes {
+            started: Some(3),
+            threads_started: Some(0),
+            ended: Some(3),
+            moved_in: Some(0),
+            alive: Some(0),
+        },
+        oom_kills: vec![],
+        gpus: None,
+        exit: Some(Exit {
+            code: Some(0),
+            signal: None,
+        }),
+        probes: kernel_probes(),
+        loss: Loss::default(),
+        overhead: Overhead {
+            agent_cpu_percent: Some(0.13),
+            ns_per_event: Some(41.2),
+            programs_cpu_percent: Some(0.24),
+            calibrated_seconds: 0.2,
+        },
+        unknown: BTreeMap::from([("gpus".into(), "not measured yet".into())]),
+    }
+}
+
+fn kernel_probes() -> Probes {
+    Probes {
+        rung: "btf_tracepoint".into(),
+        reason: None,
+        kernel: "6.18.44".into(),
+        programs: vec![Program {
+            name: "on_memcg_state".into(),
+            hook: "mod_memcg_state".into(),
+            attached: true,
+            reason: None,
+        }],
+    }
+}
+
+fn kernel_memory() -> Memory {
+    let never = |interval_seconds| SampledPeak {
+        interval_seconds,
+        samples: 0,
+        peak_bytes: None,
+        missed_percent: None,
+    };
+    Memory {
+        source: Source::Kernel,
+        needed_bytes: Some(0),
+        needed_peak_bytes: Some(300 * MIB + 900 * KIB),
+        needed_peak_samples: None,
+        error_bound_bytes: Some(0),
+        anon_bytes: Some(0),
+        shmem_bytes: Some(0),
+        kernel_bytes: Some(0),
+        file_bytes: Some(0),
+        swap_bytes: Some(0),
+        hugetlb_bytes: Some(0),
+        hugetlb_peak_bytes: Some(0),
+        peak: Some(kernel_peak()),
+        high: Some(High {
+            threshold_bytes: 270 * MIB,
+            seconds: 0.0053,
+        }),
+        levels: Some(vec![Level {
+            from_bytes: 0,
+            to_bytes: MIB,
+            seconds: 0.3,
+        }]),
+        current_bytes: Some(0),
+        peak_bytes: Some(GIB + 200 * MIB),
+        limit_bytes: Some(2 * GIB),
+        usage_percent: Some(0.0),
+        working_set_bytes: Some(0),
+        cache_bytes: Some(0),
+        peak_working_set_bytes: Some(MIB),
+        working_set_percent: Some(0.0),
+        rss_sum_bytes: Some(0),
+        rss_sum_peak_bytes: Some(412 * MIB),
+        rss_inflation: Some(1.369),
+        cache_inflation: Some(4.068),
+        sampled_1s: never(1.0),
+        sampled_30s: never(30.0),
+    }
+}
+
+fn kernel_peak() -> Peak {
+    Peak {
+        at: "2026-11-30T01:52:03.39Z".into(),
+        at_seconds: 0.39,
+        at_error_seconds: 0.004,
+        anon_bytes: 300 * MIB,
+        shmem_bytes: 0,
+        kernel_bytes: 900 * KIB,
+        page_tables_bytes: Some(648 * KIB),
+        file_bytes: Some(2 * MIB),
+        file_mapped_bytes: Some(MIB),
+        thp_bytes: Some(288 * MIB),
+        swap_bytes: Some(0),
+        process_count: Some(3),
+        thread_count: Some(3),
+        raised_by: Some(task("tail", 4242)),
+        top_processes: vec![
+            top("tail", 4242, 301 * MIB),
+            top("head", 4241, 1_300_000),
+            top("sh", 4240, MIB),
+        ],
+    }
+}
+
+fn kernel_cpu() -> Cpu {
+    Cpu {
+        source: Source::Kernel,
+        busy_cores: Some(0.8204),
+        busy_seconds: Some(0.338),
+        cores_allocated: Some(2.0),
+        usage_percent: Some(41.0),
+        usage_ns: Some(338_000_000),
+        effective_cores: Some(0.8204),
+        peak_effective_cores: Some(0.8204),
+        per_cpu_busy_seconds: Some(BTreeMap::from([(0, 0.2), (1, 0.138)])),
+        concurrency: Some(Concurrency {
+            p50: 1,
+            p95: 2,
+            max: 2,
+            seconds: BTreeMap::from([(0, 0.1), (1, 0.286), (2, 0.026)]),
+        }),
+    }
+}
+
+/// A cgroup that was there before, on a large machine, with losses.
+pub fn attached() -> Snapshot {
+    let mut snapshot = kernel();
+    snapshot.kind = Kind::Progress;
+    snapshot.target.kind = TargetKind::Pid;
+    snapshot.target.command = None;
+    snapshot.elapsed_seconds = Some(90_000.0);
+    snapshot.coverage.seconds = 3720.0;
+    snapshot.coverage.from_start = false;
+    snapshot.exit = None;
+    let memory = &mut snapshot.memory;
+    memory.needed_bytes = Some(120 * MIB);
+    memory.error_bound_bytes = Some(64 * KIB);
+    memory.limit_bytes = None;
+    memory.hugetlb_peak_bytes = Some(64 * MIB);
+    memory.sampled_1s = SampledPeak {
+        interval_seconds: 1.0,
+        samples: 3720,
+        peak_bytes: memory.needed_peak_bytes,
+        missed_percent: Some(0.0),
+    };
+    memory.sampled_30s = SampledPeak {
+        interval_seconds: 30.0,
+        samples: 124,
+        peak_bytes: Some(3 * MIB),
+        missed_percent: Some(99.0),
+    };
+    snapshot.cpu.cores_allocated = Some(1.5);
+    snapshot.processes = Processes {
+        started: Some(1000),
+        threads_started: Some(12),
+        moved_in: Some(1),
+        alive: Some(3),
+        ended: Some(998),
+    };
+    snapshot.probes.programs.push(Program {
+        name: "on_mark_victim".into(),
+        hook: "mark_victim".into(),
+        attached: false,
+        reason: Some("this kernel has no such hook; kills for want of memory are not seen".into()),
+    });
+    snapshot.loss = Loss {
+        recursion_misses: 12,
+        rebased: 1,
+        ..Loss::default()
+    };
+    snapshot
+}
+
+/// A command that its limit killed.
+pub fn oom() -> Snapshot {
+    let mut snapshot = kernel();
+    snapshot.exit = Some(Exit {
+        code: None,
+        signal: Some(9),
+    });
+    snapshot.memory.needed_peak_bytes = Some(32 * MIB);
+    snapshot.memory.limit_bytes = Some(32 * MIB);
+    let kill = OomKill {
+        at: "2026-11-30T01:52:03.4Z".into(),
+        at_seconds: 0.4,
+        victim: task("tail", 4242),
+        trigger: task("tail", 4242),
+        needed_bytes: 32 * MIB,
+        needed_peak_bytes: 32 * MIB,
+        limit_bytes: Some(32 * MIB),
+        limit_cgroup: Some("/sys/fs/cgroup/memory/sw-bpf/run-4240".into()),
+    };
+    let other = OomKill {
+        trigger: task("head", 4241),
+        needed_bytes: 20 * MIB,
+        limit_bytes: None,
+        limit_cgroup: None,
+        ..kill.clone()
+    };
+    snapshot.oom_kills = [vec![kill, other.clone()], vec![other; 5]].concat();
+    snapshot
+}
+
+/// The same cgroup, with no privilege for kernel programs.
+pub fn sampled() -> Snapshot {
+    let mut snapshot = kernel();
+    let why = "CAP_BPF is missing, which the kernel programs need: run as root";
+    snapshot.kind = Kind::Once;
+    snapshot.source = Source::Sampled;
+    snapshot.window_seconds = 1.0;
+    snapshot.target.kind = TargetKind::Cgroup;
+    snapshot.target.command = None;
+    snapshot.exit = None;
+    snapshot.coverage.from_start = false;
+    snapshot.coverage.seconds = 1.0;
+    snapshot.probes = Probes {
+        rung: "none".into(),
+        reason: Some(why.into()),
+        programs: vec![],
+        ..snapshot.probes
+    };
+    let memory = &mut snapshot.memory;
+    memory.source = Source::Sampled;
+    memory.needed_bytes = Some(100 * MIB);
+    memory.needed_peak_samples = Some(12);
+    memory.error_bound_bytes = None;
+    memory.high = None;
+    memory.levels = None;
+    memory.peak_bytes = None;
+    memory.cache_inflation = None;
+    if let Some(peak) = &mut memory.peak {
+        peak.at_error_seconds = 0.0;
+        peak.raised_by = None;
+    }
+    snapshot.cpu.source = Source::Sampled;
+    snapshot.cpu.concurrency = None;
+    snapshot.processes = Processes {
+        started: None,
+        threads_started: None,
+        ended: None,
+        moved_in: None,
+        alive: Some(3),
+    };
+    snapshot.overhead = Overhead {
+        ns_per_event: None,
+        programs_cpu_percent: None,
+        ..snapshot.overhead
+    };
+    let reasons = [
+        ("memory.error_bound_bytes", "peaks between two looks are not seen"),
+        ("memory.high", "only the kernel programs see it"),
+        ("memory.peak_bytes", "Linux 5.15 has no memory.peak"),
+        ("cpu.concurrency", "only the kernel programs see it"),
+        ("processes.started", "only the kernel programs see it"),
+    ];
+    snapshot.unknown = reasons.map(|(key, why)| (key.into(), why.into())).into();
+    snapshot
+}
+
+/// A cgroup of which nothing can be read.
+pub fn nothing() -> Snapshot {
+    let mut snapshot = sampled();
+    snapshot.source = Source::Unavailable;
+    snapshot.elapsed_seconds = None;
+    let memory = &mut snapshot.memory;
+    memory.source = Source::Unavailable;
+    memory.needed_bytes = None;
+    memory.needed_peak_bytes = None;
+    memory.needed_peak_samples = None;
+    memory.peak = None;
+    memory.limit_bytes = None;
+    memory.rss_sum_peak_bytes = None;
+    memory.rss_inflation = None;
+    memory.hugetlb_peak_bytes = None;
+    let cpu = &mut snapshot.cpu;
+    cpu.source = Source::Unavailable;
+    cpu.busy_cores = None;
+    cpu.busy_seconds = None;
+    cpu.usage_percent = None;
+    cpu.cores_allocated = None;
+    cpu.per_cpu_busy_seconds = None;
+    snapshot.processes.alive = None;
+    snapshot.overhead.agent_cpu_percent = None;
+    let why = "the job has no memory cgroup: ConstrainRAMSpace=no in cgroup.conf";
+    snapshot
+        .unknown
+        .insert("memory.needed_peak_bytes".into(), why.into());
+    snapshot
+}
+
+/// Names that try to take the terminal over.
+pub fn hostile() -> Snapshot {
+    with_names(
+        kernel(),
+        "\u{1b}[2J\u{202e}evil\n\\\u{fffd}",
+        "/cg/\u{1b}]0;x\u{7}/a b",
+    )
+}
+
+/// Takes every text that others chose from `name` and `path`.
+pub fn with_names(mut snapshot: Snapshot, name: &str, path: &str) -> Snapshot {
+    let mut oom = oom().oom_kills.remove(1);
+    oom.victim.comm = name.into();
+    oom.trigger.comm = name.into();
+    oom.limit_bytes = Some(32 * MIB);
+    oom.limit_cgroup = Some(path.into());
+    oom.at = name.into();
+    snapshot.oom_kills = vec![oom];
+    snapshot.target.command = snapshot.target.command.map(|_| vec![name.into(), path.into()]);
+    snapshot.target.cgroup = path.into();
+    if let Some(peak) = &mut snapshot.memory.peak {
+        peak.at = name.into();
+        peak.raised_by = Some(task(name, u32::MAX));
+        peak.top_processes = vec![top(name, u32::MAX, u64::MAX)];
+    }
+    snapshot.probes.reason = Some(path.into());
+    for why in snapshot.unknown.values_mut() {
+        *why = path.into();
+    }
+    snapshot
+}

@@ -1,0 +1,102 @@
+//! The summary, compared with `tests/golden/`; `SWBPF_BLESS=1` rewrites what is there.
+
+mod snapshots;
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use swbpf::out::{json, text};
+use swbpf::snapshot::Snapshot;
+
+fn assert_plain(text: &str) {
+    for line in text.lines() {
+        assert!(line.len() <= 80, "{} columns: {line}", line.len());
+        assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line:?}");
+        assert_eq!(line.trim_end(), line, "space at the end");
+    }
+}
+
+#[test]
+fn summaries_are_as_they_were_approved() {
+    for (name, snapshot) in snapshots::all() {
+        let told = text::summary(&snapshot);
+        assert_plain(&told);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.txt"));
+        if std::env::var_os("SWBPF_BLESS").is_some() {
+            fs::write(&path, &told).expect("golden file");
+        }
+        let approved = fs::read_to_string(&path).expect("golden file; SWBPF_BLESS=1 makes it");
+        assert_eq!(told, approved, "{name}: SWBPF_BLESS=1 approves it");
+    }
+}
+
+#[test]
+fn progress_is_one_line_with_columns_that_stay() {
+    let lines: Vec<_> = snapshots::all()
+        .iter()
+        .map(|(_, snapshot)| text::progress_line(snapshot))
+        .collect();
+    for line in &lines {
+        assert_plain(line);
+        assert_eq!(line.find("busy cores"), lines[0].find("busy cores"), "{line}");
+        assert_eq!(line.matches('\n').count(), 1);
+    }
+    let expected = "   412 ms  needed        0 B  peak  300.9 MiB  busy cores    0.82\n";
+    assert_eq!(lines[0].trim_start(), expected.trim_start());
+    assert!(
+        lines[3].contains("seen  300.9 MiB"),
+        "a sampler knows no peak: {}",
+        lines[3]
+    );
+}
+
+#[test]
+fn a_line_of_json_reads_back_as_it_was() {
+    for (name, snapshot) in snapshots::all() {
+        let line = json::line(&snapshot).expect("JSON");
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
+        assert_eq!(serde_json::from_str::<Snapshot>(&line).expect(name), snapshot);
+    }
+}
+
+#[test]
+fn a_record_is_told_line_by_line_and_begins_anew() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("record.jsonl");
+    fs::write(&path, "of an earlier run").expect("file");
+    let mut record = json::Record::create(&path).expect("record");
+    let mut expected = String::new();
+    for snapshot in [snapshots::attached(), snapshots::kernel()] {
+        record.append(&snapshot).expect("append");
+        expected += &json::line(&snapshot).expect("JSON");
+        assert_eq!(fs::read_to_string(&path).expect("file"), expected);
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_written_says_which() {
+    let folder = tempfile::tempdir().expect("folder");
+    let error = json::Record::create(folder.path()).expect_err("a folder is no file");
+    assert_eq!(error.exit_code(), 73);
+    assert!(
+        error.to_string().contains(&folder.path().display().to_string()),
+        "{error}"
+    );
+    let mut full = json::Record::create(Path::new("/dev/full")).expect("device");
+    assert_eq!(
+        full.append(&snapshots::kernel()).expect_err("full").exit_code(),
+        73
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_name_leaves_its_place(name: String, path in "(.|\n|[^/]){0,300}", which in 0_usize..6) {
+        let snapshot = snapshots::all().swap_remove(which).1;
+        let hostile = snapshots::with_names(snapshot, &name, &path);
+        assert_plain(&text::summary(&hostile));
+        assert_plain(&text::progress_line(&hostile));
+    }
+}
