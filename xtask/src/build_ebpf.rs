@@ -26,15 +26,17 @@ const RUSTFLAGS: [&str; 3] = [
 ];
 
 /// A profile of its own, so that settings for host programs do not reach the kernel's.
-const PROFILE: [&str; 8] = [
+const PROFILE: [&str; 10] = [
     "inherits=\"release\"",
     "codegen-units=1",
     "debug=2",
     "debug-assertions=false",
+    "incremental=false",
     "lto=false",
     "opt-level=3",
     "overflow-checks=false",
     "panic=\"abort\"",
+    "strip=\"none\"",
 ];
 
 /// Compile the kernel programs to swbpf/bpf/swbpf.bpf.o

@@ -87,7 +87,7 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// The live tests are to run on what the sources give, not on what was committed.
+/// Renews the object in its place: the live tests are to run on what the sources give, not on what was committed.
 fn object(args: &Args, tally: &mut Tally) -> Result<()> {
     let toolchain = if args.install {
         Toolchain::find_or_install()
@@ -112,22 +112,18 @@ struct Suite<'a> {
 
 impl Suite<'_> {
     fn pure(&mut self, targets: &[String]) -> Result<()> {
-        let mut own = cargo();
-        own.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]);
-        self.test(own.args(targets.iter().flat_map(|name| ["--test", name])), &[])?;
-        self.test(
-            cargo().args(["test", "--workspace", "--no-fail-fast", "--doc"]),
-            &[],
-        )
+        let workspace = ["test", "--workspace", "--no-fail-fast"];
+        let mut programs = cargo();
+        programs.args(workspace).args(["--lib", "--bins"]);
+        programs.args(targets.iter().flat_map(|name| ["--test", name]));
+        self.test(&mut programs, &[])?;
+        self.test(cargo().args(workspace).arg("--doc"), &[])
     }
 
     fn live(&mut self, targets: &[String]) -> Result<()> {
         let release = ["--release", "--package", PACKAGE];
-        run_command(
-            cargo()
-                .args(["build", "--quiet", "--package=swbpf", "--bins"])
-                .args(release),
-        )?;
+        let bins = ["build", "--quiet", "--package=swbpf", "--bins"];
+        run_command(cargo().args(bins).args(release))?;
         let mut live = cargo();
         live.arg("test").args(release).arg("--no-fail-fast");
         live.args(targets.iter().flat_map(|name| ["--test", name]));

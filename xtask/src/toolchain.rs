@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::command::{output, run};
+use crate::command::{apt_install, cargo, output, run};
 
 /// First rustc that compiles this workspace.
 const OLDEST: (u32, u32) = (1, 95);
@@ -161,7 +161,7 @@ impl Compiler {
     fn remedy(self) -> String {
         match self {
             Self::Distribution => format!(
-                "Debian 12 or later, as root (`cargo xtask build-ebpf --install` does this):\n  \
+                "Debian 12, as root (`cargo xtask build-ebpf --install` does this):\n  \
                  apt-get install -y --no-install-recommends {}\n  LLVM_PREFIX={LLVM_PREFIX} cargo {}",
                 DEBIAN.join(" "),
                 BPF_LINKER.join(" ")
@@ -180,11 +180,9 @@ fn install() -> Result<()> {
         Path::new("/usr/bin/apt-get").exists(),
         "--install knows Debian and its kin alone"
     );
-    crate::command::apt_install(&DEBIAN)?;
+    apt_install(&DEBIAN)?;
     if bpf_linker().is_none() {
-        run(crate::command::cargo()
-            .args(BPF_LINKER)
-            .env("LLVM_PREFIX", LLVM_PREFIX))?;
+        run(cargo().args(BPF_LINKER).env("LLVM_PREFIX", LLVM_PREFIX))?;
     }
     Ok(())
 }
