@@ -5,5 +5,7 @@
 
 pub mod cli;
 pub mod error;
+pub mod job;
 pub mod out;
+pub mod sampled;
 pub mod snapshot;

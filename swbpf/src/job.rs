@@ -1,0 +1,4 @@
+//! WHO is measured: cgroups and, beyond them, the jobs that they belong to.
+
+pub mod cgroup;
+pub mod kernfile;

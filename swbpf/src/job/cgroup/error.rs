@@ -1,0 +1,127 @@
+//! What can go wrong with cgroups, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong with cgroups. Each message names the path and the next step.
+///
+/// Paths stand in quotes with control characters escaped: whoever made the cgroup chose its name.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// No hierarchy is mounted.
+    #[error("no cgroup hierarchy is mounted; mount one: `mount -t cgroup2 none /sys/fs/cgroup`")]
+    NotMounted,
+    /// There is no such cgroup, or no more.
+    #[error(
+        "no cgroup {path:?}: it has ended or never was; running ones are listed by `systemd-cgls` or `ls /sys/fs/cgroup`"
+    )]
+    Gone {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// The path exists and is not the directory of a cgroup.
+    #[error("{path:?} is not the directory of a cgroup; give one below {example:?}")]
+    NotACgroup {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Where cgroups are.
+        example: PathBuf,
+    },
+    /// There is no such process, or it has ended.
+    #[error("no process {pid}: it has ended or never was; look for it with `ps -p {pid}`")]
+    NoProcess {
+        /// The process id as it was given.
+        pid: u32,
+    },
+    /// The process is in a cgroup that is not below any mount that is seen from here.
+    #[error(
+        "process {pid} is in cgroup {path:?}, which is not mounted here; run sw-bpf outside of the container"
+    )]
+    NotVisible {
+        /// The process.
+        pid: u32,
+        /// Its cgroup by `/proc/PID/cgroup`.
+        path: PathBuf,
+    },
+    /// This user may not do this.
+    #[error("cannot {action} {path:?}: permission denied; run as root, or as the owner of that cgroup")]
+    Permission {
+        /// What was to be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// The kernel refused for another reason.
+    #[error("cannot {action} {path:?}: {source}; `sw-bpf attach --cgroup` needs only to read")]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// No hierarchy counts memory.
+    #[error(
+        "no cgroup hierarchy counts memory here; boot without cgroup_disable=memory, or mount the controller"
+    )]
+    NoMemoryController,
+    /// All names for a new cgroup are taken.
+    #[error(
+        "cgroup {path:?} exists already, and so do all before it; remove those that no process is in with `rmdir`"
+    )]
+    Taken {
+        /// The last name tried.
+        path: PathBuf,
+    },
+    /// On version 2 no ancestor lets its children count memory.
+    #[error(
+        "cannot have the memory of a child of {path:?} counted: {source}; run as root, or move its processes into a \
+         child and write +memory to its cgroup.subtree_control"
+    )]
+    NoMemoryForChildren {
+        /// The caller's own cgroup.
+        path: PathBuf,
+        /// Why the kernel refused there.
+        source: io::Error,
+    },
+    /// On version 2 the own cgroup would have to lie outside of a limit that holds for the caller.
+    #[error(
+        "a cgroup for the command would escape {file} of {path:?}, whose own processes bar it from having children \
+         that count memory; start sw-bpf from a cgroup without limits of its own"
+    )]
+    WouldEscapeLimit {
+        /// The cgroup that has the limit.
+        path: PathBuf,
+        /// The file that holds it.
+        file: &'static str,
+    },
+    /// Processes are left in a cgroup that was to be removed.
+    #[error("cgroup {path:?} is left behind: processes {pids:?} still run in it; end them, then `rmdir` it")]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// At most ten of the processes.
+        pids: Vec<u32>,
+    },
+    /// More cgroups below the directory than are followed.
+    #[error("more than {max} cgroups below {path:?}; name one further down")]
+    TooMany {
+        /// The directory.
+        path: PathBuf,
+        /// How many are followed.
+        max: usize,
+    },
+}
+
+impl CgroupError {
+    /// The error of a call on `path`, sorted by its cause.
+    pub(super) fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission { action, path },
+            _ if super::kernfile::is_gone(&source) => Self::Gone { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+}

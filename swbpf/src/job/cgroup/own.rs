@@ -1,0 +1,210 @@
+//! A cgroup of its own for one command: made, joined between fork and exec, limited, removed.
+
+mod parent;
+mod remove;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use super::membership::{self, Membership};
+use super::{Cgroup, CgroupDir, CgroupError, Controller, Hierarchies, Place, Version};
+use parent::Parent;
+
+/// Highest number in a name: cgroups left behind by earlier processes of the same id can hold lower ones.
+const MAX_NUMBER: u32 = 999;
+
+/// How long the kernel may take to let go of processes that have just ended.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A cgroup made for one command, in the hierarchies that count memory, CPU time and huge pages.
+///
+/// It lies below the caller's own cgroup, so that the caller's limits hold for the command too. It is removed by
+/// [`remove`](Self::remove), or at the latest when it is dropped.
+#[derive(Debug)]
+pub struct OwnCgroup {
+    cgroup: Cgroup,
+    made: Made,
+    is_done: bool,
+}
+
+/// What was made, the directory that counts memory first.
+#[derive(Debug, Default)]
+struct Made {
+    dirs: Vec<CgroupDir>,
+    missing: Vec<CgroupError>,
+}
+
+impl OwnCgroup {
+    /// Makes one.
+    ///
+    /// On version 2 the processes in the caller's cgroup bar it from having children that count memory. Then the
+    /// nearest ancestor that can have them is the parent, unless a limit would be escaped by that. The memory
+    /// controller that is switched on there for the children stays on: another command may rely on it by then.
+    pub fn create(hierarchies: &Hierarchies) -> Result<Self, CgroupError> {
+        let path = Path::new("/proc/self/cgroup");
+        let members = membership::of_process("self").map_err(|e| CgroupError::from_io("read", path, e))?;
+        let parents = parent::find_all(hierarchies, &members)?;
+        let mut number = 0;
+        let made = loop {
+            match make(&parents, &format!("sw-bpf-run-{}-{number}", std::process::id())) {
+                Err(CgroupError::Taken { .. }) if number < MAX_NUMBER => number += 1,
+                made => break made?,
+            }
+        };
+        Self::around(hierarchies, &members, made)
+    }
+
+    fn around(hierarchies: &Hierarchies, members: &[Membership], made: Made) -> Result<Self, CgroupError> {
+        let places = hierarchies.places(|hierarchy| {
+            let made = made
+                .dirs
+                .iter()
+                .find(|dir| hierarchy.is_mounted_at(&dir.mount_point));
+            match made {
+                Some(dir) => Some(Place {
+                    dir: dir.clone(),
+                    exact: true,
+                }),
+                None => Some(Place {
+                    dir: hierarchy.dir_of(hierarchy.membership(members)?)?,
+                    exact: false,
+                }),
+            }
+        });
+        let main = made.dirs.first().cloned().ok_or(CgroupError::NotMounted)?;
+        Ok(Self {
+            cgroup: Cgroup::new(main, places)?,
+            made,
+            is_done: false,
+        })
+    }
+
+    /// The cgroup.
+    pub fn cgroup(&self) -> &Cgroup {
+        &self.cgroup
+    }
+
+    /// Why it has no directory in a hierarchy that counts CPU time or huge pages, where it has none.
+    pub fn missing(&self) -> &[CgroupError] {
+        &self.made.missing
+    }
+
+    /// Limits its memory, swap included; once, before the command starts.
+    pub fn set_memory_limit(&self, bytes: u64) -> Result<(), CgroupError> {
+        let dir = self
+            .cgroup
+            .dir(Controller::Memory)
+            .ok_or(CgroupError::NoMemoryController)?;
+        // On version 1 the limit with swap is tried first, and recent kernels do not count its hits. One page more, and
+        // the limit without swap is the one that is hit.
+        let with_swap = bytes.saturating_add(rustix::param::page_size() as u64);
+        let (limit, swap, swap_limit) = match dir.version {
+            Version::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", with_swap),
+            Version::V2 => ("memory.max", "memory.swap.max", 0),
+        };
+        write(&dir.path.join(limit), &bytes.to_string())?;
+        let swap = dir.path.join(swap);
+        // Missing on kernels that do not account swap.
+        if swap.exists() {
+            write(&swap, &swap_limit.to_string())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What the child needs to move itself in.
+    pub fn join_files(&self) -> Result<JoinFiles, CgroupError> {
+        let open = |dir: &CgroupDir| {
+            let path = dir.path.join("cgroup.procs");
+            OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .map_err(|e| CgroupError::from_io("open", &path, e))
+        };
+        self.made
+            .dirs
+            .iter()
+            .map(open)
+            .collect::<Result<_, _>>()
+            .map(JoinFiles)
+    }
+
+    /// Removes it, with the cgroups that the command made below it.
+    ///
+    /// Processes that the command left behind are not ended: after a second they are reported, and the cgroup stays.
+    pub fn remove(&mut self) -> Result<(), CgroupError> {
+        self.is_done = true;
+        self.made
+            .dirs
+            .iter()
+            .map(|dir| remove::tree(&dir.path, PATIENCE))
+            .fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for OwnCgroup {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Who wants to know calls `remove`.
+            let _ = self.remove();
+        }
+    }
+}
+
+/// The opened `cgroup.procs` of a cgroup in all its hierarchies.
+#[derive(Debug)]
+pub struct JoinFiles(Vec<File>);
+
+impl JoinFiles {
+    /// Moves the calling process into the cgroup.
+    ///
+    /// Safe between fork and exec: it does nothing but write(2).
+    pub fn join(&self) -> io::Result<()> {
+        for file in &self.0 {
+            rustix::io::write(file, b"0")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes directories of this name below all the parents, or none.
+fn make(parents: &[Parent], name: &str) -> Result<Made, CgroupError> {
+    let mut made = Made::default();
+    for parent in parents {
+        let path = parent.dir.path.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => made.dirs.push(CgroupDir {
+                path,
+                ..parent.dir.clone()
+            }),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(made.undo(CgroupError::Taken { path }));
+            }
+            Err(e) if parent.is_required => return Err(made.undo(CgroupError::from_io("make", &path, e))),
+            Err(e) => made.missing.push(CgroupError::from_io("make", &path, e)),
+        }
+    }
+    Ok(made)
+}
+
+impl Made {
+    /// Removes the directories because of `error`.
+    fn undo(self, error: CgroupError) -> CgroupError {
+        for dir in self.dirs {
+            // Nothing is in it yet; what cannot be removed all the same is an empty directory left.
+            let _ = fs::remove_dir(dir.path);
+        }
+        error
+    }
+}
+
+/// Writes into a file that is there.
+fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|e| CgroupError::from_io("write", path, e))
+}

@@ -1,0 +1,70 @@
+//! Where one cgroup lies in each of the hierarchies.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::hierarchies::{Hierarchies, Hierarchy};
+use super::membership::Membership;
+use super::{Cgroup, CgroupError, Controller, Place};
+
+impl Hierarchies {
+    /// The cgroup at `inside` of `hierarchy`; in the other hierarchies the one of the same path, else the nearest
+    /// above it: Slurm gives the tasks of a step cgroups of their own in some hierarchies only.
+    pub(super) fn cgroup_inside(&self, hierarchy: &Hierarchy, inside: &Path) -> Result<Cgroup, CgroupError> {
+        let places = self.places(|other| {
+            inside.ancestors().find_map(|above| {
+                Some(Place {
+                    dir: other.dir_of(above)?,
+                    exact: above == inside,
+                })
+            })
+        });
+        let main = match places.get(&Controller::Memory) {
+            Some(Place { dir, exact: true }) => dir.clone(),
+            _ => hierarchy.dir_of(inside).ok_or_else(|| CgroupError::Gone {
+                path: inside.to_path_buf(),
+            })?,
+        };
+        Cgroup::new(main, places)
+    }
+
+    /// The cgroup of process `pid`, whose memberships are given. Its cgroup in another hierarchy counts as the same
+    /// where it has the same path, else as one whose limits hold for the process too.
+    ///
+    /// A root holds the whole machine, so it is taken only where the process is in the root everywhere: a Slurm job
+    /// whose memory is not constrained is in the root of that hierarchy and in a cgroup of its own in another.
+    pub(super) fn cgroup_of_members(&self, pid: u32, members: &[Membership]) -> Result<Cgroup, CgroupError> {
+        let mut found = self
+            .by_rank()
+            .filter_map(|hierarchy| Some((hierarchy, hierarchy.membership(members)?)));
+        let first = found.next().ok_or(CgroupError::NotMounted)?;
+        let is_root = |(_, inside): &(&Hierarchy, &Path)| inside.parent().is_none();
+        let (hierarchy, inside) = if is_root(&first) {
+            found.find(|f| !is_root(f)).unwrap_or(first)
+        } else {
+            first
+        };
+        let main = hierarchy.dir_of(inside).ok_or_else(|| {
+            let path = inside.to_path_buf();
+            if hierarchy.shows(inside) {
+                CgroupError::Gone { path }
+            } else {
+                CgroupError::NotVisible { pid, path }
+            }
+        })?;
+        let places = self.places(|other| {
+            let there = other.membership(members)?;
+            Some(Place {
+                dir: other.dir_of(there)?,
+                exact: there == inside,
+            })
+        });
+        Cgroup::new(main, places)
+    }
+
+    /// For each controller that is mounted, what `find` says of its hierarchy.
+    pub(super) fn places(&self, find: impl Fn(&Hierarchy) -> Option<Place>) -> BTreeMap<Controller, Place> {
+        let mounted = |controller| Some((controller, find(self.hierarchy(controller)?)?));
+        Controller::ALL.into_iter().filter_map(mounted).collect()
+    }
+}
