@@ -86,8 +86,8 @@ impl Toolchain {
 
     /// As [`Self::find`], after installing the distribution's where nothing is complete.
     pub fn find_or_install() -> Result<Self> {
-        Self::find().or_else(|lacking| {
-            install().context(lacking)?;
+        Self::find().or_else(|_| {
+            install()?;
             Self::find()
         })
     }
