@@ -6,9 +6,11 @@ use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Root of the workspace.
+/// Root of the workspace. Cargo names it anew at each run: a program that was built in another checkout, with the same
+/// target directory, would remember that one.
 pub fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let mut root = PathBuf::from(manifest);
     root.pop();
     root
 }
