@@ -1,10 +1,10 @@
-//! `cargo xtask bless`: writes the documents that are made from the code: `docs/schema.json` and `docs/fields.md`.
+//! `cargo xtask bless`: writes what of `docs/` is made from the code: the schema, the fields, the exit codes.
 
 use anyhow::Result;
 
 use crate::command::{cargo, run as run_command};
 
-/// Rewrite docs/schema.json and docs/fields.md from the code
+/// Rewrite what of docs/ is made from the code
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -15,6 +15,6 @@ pub fn run(_: &Args) -> Result<()> {
             .args(["test", "--quiet", "--package=swbpf", "--test=docs"])
             .env("SWBPF_BLESS", "1"),
     )?;
-    println!("docs/schema.json and docs/fields.md are as the code says");
+    println!("docs/ is as the code says");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Starting other programs.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::{env, iter};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -55,8 +55,11 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&stdout).trim().to_owned())
 }
 
+/// `command` as it would be typed, its program without the directory.
 fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program());
+    let words = iter::once(program).chain(command.get_args());
     words
         .map(|word| word.to_string_lossy())
         .collect::<Vec<_>>()
