@@ -59,11 +59,11 @@ pub struct Levels {
 
 /// Number of the band that `pages` falls into.
 #[inline(always)]
-pub const fn band(pages: u64) -> u64 {
+pub fn band(pages: u64) -> u64 {
     if pages < BANDS_PER_OCTAVE {
         return pages;
     }
-    let octave = (log2(pages) - OCTAVE_BITS) as u64;
+    let octave = u64::from(log2(pages) - OCTAVE_BITS) & 31;
     (octave << OCTAVE_BITS) + (pages >> octave)
 }
 
@@ -79,19 +79,34 @@ pub const fn band_edges(band: u64) -> (u64, u64) {
     (step << octave, (step + 1) << octave)
 }
 
-/// Position of the highest bit of `value`, by halving: the machine of the kernel programs cannot count leading zeros.
-#[inline(always)]
-const fn log2(mut value: u64) -> u32 {
+/// Every 6-bit word occurs once in it, so that a multiplication by a power of 2 brings a number of its own to the top.
+const DE_BRUIJN: u64 = 0x022f_dd63_cc95_386d;
+
+static POSITIONS: [u8; 64] = positions();
+
+const fn positions() -> [u8; 64] {
+    let mut table = [0; 64];
     let mut position = 0;
-    let mut half = 32;
-    while half > 0 {
-        if value >> half != 0 {
-            value >>= half;
-            position += half;
-        }
-        half /= 2;
+    while position < 64 {
+        table[((DE_BRUIJN << position) >> 58) as usize] = position as u8;
+        position += 1;
     }
-    position
+    table
+}
+
+/// Position of the highest bit of `value`, without a branch: the machine of the kernel programs cannot count leading
+/// zeros, and its verifier follows each branch on its own.
+#[inline(always)]
+fn log2(value: u64) -> u32 {
+    let mut smeared = value;
+    smeared |= smeared >> 1;
+    smeared |= smeared >> 2;
+    smeared |= smeared >> 4;
+    smeared |= smeared >> 8;
+    smeared |= smeared >> 16;
+    smeared |= smeared >> 32;
+    let highest = smeared - (smeared >> 1);
+    u32::from(POSITIONS[(highest.wrapping_mul(DE_BRUIJN) >> 58) as usize & 63])
 }
 
 #[cfg(test)]
@@ -131,8 +146,10 @@ mod tests {
 
     #[test]
     fn log2_agrees_with_the_library() {
-        for value in [1, 2, 3, 15, 16, 17, 255, 256, 1 << 33, (1 << 34) - 1, u64::MAX] {
-            assert_eq!(log2(value), value.ilog2());
+        for position in 0..64 {
+            for value in [1 << position, (1 << position) | 1, u64::MAX >> position] {
+                assert_eq!(log2(value), value.ilog2());
+            }
         }
     }
 }

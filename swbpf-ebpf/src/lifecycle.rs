@@ -28,7 +28,14 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn tell_cgroup(css: Css, kind: u32) -> i32 {
     if let Some(tracked) = Tracked::by_key(walk(css)) {
-        tell(tracked, kind, Cause { cgroup_id: css.cgroup_id(), ..Cause::default() });
+        tell(
+            tracked,
+            kind,
+            Cause {
+                cgroup_id: css.cgroup_id(),
+                ..Cause::default()
+            },
+        );
     }
     0
 }
@@ -41,7 +48,14 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
     if let Some(tracked) = Tracked::by_key(walk(css)) {
         // SAFETY: a word of the slot.
         unsafe { atomic::fetch_add(&raw mut (*tracked.slot).moved_in, 1) };
-        tell(tracked, MOVED, Cause { cgroup_id: css.cgroup_id(), ..Cause::default() });
+        tell(
+            tracked,
+            MOVED,
+            Cause {
+                cgroup_id: css.cgroup_id(),
+                ..Cause::default()
+            },
+        );
     }
     0
 }

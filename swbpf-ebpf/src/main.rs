@@ -5,7 +5,10 @@
     no_std,
     no_main,
     feature(core_intrinsics),
-    expect(internal_features, reason = "core::sync::atomic has no read-modify-write on this target")
+    expect(
+        internal_features,
+        reason = "core::sync::atomic has no read-modify-write on this target"
+    )
 )]
 
 #[cfg(target_arch = "bpf")]

@@ -1,13 +1,9 @@
 //! Every change of a job's memory, as the kernel's own statistics count it.
 
-use aya_ebpf::{
-    helpers::bpf_ktime_get_ns,
-    macros::btf_tracepoint,
-    programs::BtfTracePointContext,
-};
+use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
 use swbpf_common::{
     level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS},
-    slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, SHMEM, SWAP, Slot, THP},
+    slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, SHMEM, SWAP, THP},
 };
 
 use crate::{
@@ -26,21 +22,24 @@ pub fn mod_memcg_lruvec_state(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let key = resolve(Css(ctx.arg(0)), User::Lruvec);
-    let Some(tracked) = Tracked::by_key(key) else { return 0 };
+    let Some(tracked) = Tracked::by_key(key) else {
+        return 0;
+    };
     let change = i64::from(ctx.arg::<i32>(2));
-    if item == offset!(item_anon) {
-        anon(tracked, change);
+    let kind = if item == offset!(item_anon) {
+        Kind::Anon
     } else if item == offset!(item_shmem) {
-        needed(tracked, change, Some(SHMEM));
+        Kind::Needed(SHMEM)
     } else if item == offset!(item_file) {
-        part(tracked.slot, FILE, change);
+        Kind::Beside(FILE)
     } else if item == offset!(item_file_mapped) {
-        part(tracked.slot, FILE_MAPPED, change);
+        Kind::Beside(FILE_MAPPED)
     } else if item == offset!(item_anon_thps) {
-        part(tracked.slot, THP, change);
+        Kind::Beside(THP)
     } else {
-        part(tracked.slot, PAGE_TABLES, change);
-    }
+        Kind::Beside(PAGE_TABLES)
+    };
+    account(tracked, kind, change);
     0
 }
 
@@ -53,57 +52,71 @@ pub fn mod_memcg_state(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let key = resolve(Css(ctx.arg(0)), User::State);
-    let Some(tracked) = Tracked::by_key(key) else { return 0 };
+    let Some(tracked) = Tracked::by_key(key) else {
+        return 0;
+    };
     let change = i64::from(ctx.arg::<i32>(2));
-    if kernel {
-        needed(tracked, change, Some(KERNEL));
-    } else {
-        part(tracked.slot, SWAP, change);
-    }
+    account(
+        tracked,
+        if kernel {
+            Kind::Needed(KERNEL)
+        } else {
+            Kind::Beside(SWAP)
+        },
+        change,
+    );
     0
 }
 
-/// A change of a part that is not needed memory, or that is counted elsewhere too.
-#[inline(always)]
-fn part(slot: *mut Slot, part: usize, change: i64) {
-    // SAFETY: a word of the slot.
-    unsafe { atomic::fetch_add((&raw mut (*slot).parts[part]).cast(), change as u64) };
+/// What a change counts for.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Needed memory, and no part of its own.
+    Anon,
+    /// Needed memory, and this part.
+    Needed(usize),
+    /// This part alone.
+    Beside(usize),
 }
 
-/// A change of anonymous memory; with a batch, what is less than it stays with this CPU.
+/// One addition to needed memory, and the maximum of what stood before and after it. The part follows last: while the
+/// level falls from a peak, the parts are still those of the peak.
 #[inline(always)]
-fn anon(tracked: Tracked, change: i64) {
+fn account(tracked: Tracked, kind: Kind, change: i64) {
+    let needed = match kind {
+        Kind::Anon => batched(tracked, change),
+        Kind::Needed(_) => change,
+        Kind::Beside(_) => 0,
+    };
+    if needed != 0 {
+        // SAFETY: a word of the slot.
+        let before = unsafe { atomic::fetch_add(&raw mut (*tracked.slot).now, needed as u64) };
+        let after = before.wrapping_add(needed as u64);
+        peak::follow(tracked, before, after);
+        follow_band(tracked, after);
+    }
+    if let Kind::Needed(part) | Kind::Beside(part) = kind {
+        // SAFETY: a word of the slot.
+        unsafe { atomic::fetch_add((&raw mut (*tracked.slot).parts[part]).cast(), change as u64) };
+    }
+}
+
+/// With a batch, a change that stays below it is kept by this CPU; what is to be added now is returned.
+#[inline(always)]
+fn batched(tracked: Tracked, change: i64) -> i64 {
     let batch = offset!(batch_pages) as i64;
     if batch == 0 {
-        return needed(tracked, change, None);
+        return change;
     }
-    let Some(pending) = PENDING.get_ptr_mut(tracked.number) else { return };
+    let Some(pending) = PENDING.get_ptr_mut(tracked.number) else {
+        return change;
+    };
     // SAFETY: this CPU's own value.
     let sum = unsafe { *pending } as i64 + change;
     let keep = sum < batch && sum > -batch;
     // SAFETY: as above.
     unsafe { *pending = if keep { sum as u64 } else { 0 } };
-    if !keep {
-        needed(tracked, sum, None);
-    }
-}
-
-/// A change of needed memory: one addition, and the maximum of what stood before and after it.
-#[inline(always)]
-fn needed(tracked: Tracked, change: i64, changed_part: Option<usize>) {
-    let slot = tracked.slot;
-    // SAFETY: words of the slot.
-    let before = unsafe { atomic::fetch_add(&raw mut (*slot).now, change as u64) };
-    let after = before.wrapping_add(change as u64);
-    if change < 0 {
-        peak::fall(tracked, before, after);
-    } else {
-        peak::rise(tracked, before, after);
-    }
-    if let Some(changed) = changed_part {
-        part(slot, changed, change);
-    }
-    follow_band(tracked, after);
+    if keep { 0 } else { sum }
 }
 
 /// Keeps the time by level: nothing to do while the level stays in its band.
@@ -120,9 +133,11 @@ fn follow_band(tracked: Tracked, level: u64) {
 
 /// Adds the span of the old band and begins the new one. The level is read again after each change, so that of two CPUs
 /// the last to write leaves the right band.
-#[inline(always)]
+#[inline(never)]
 fn change_band(tracked: Tracked) {
-    let Some(levels) = LEVELS.get_ptr_mut(tracked.number) else { return };
+    let Some(levels) = LEVELS.get_ptr_mut(tracked.number) else {
+        return;
+    };
     // SAFETY: words of the slot and of its levels.
     unsafe {
         let word = &raw mut (*tracked.slot).band;

@@ -21,7 +21,9 @@ pub struct Cause {
 /// Sends a notice, or counts that there was no room.
 #[inline(always)]
 pub fn tell(tracked: Tracked, kind: u32, cause: Cause) {
-    let Some(mut entry) = NOTICES.reserve::<Notice>(0) else { return count_dropped_notice() };
+    let Some(mut entry) = NOTICES.reserve::<Notice>(0) else {
+        return count_dropped_notice();
+    };
     let notice = entry.as_mut_ptr();
     // SAFETY: the entry is a notice's size; every field is written.
     unsafe {

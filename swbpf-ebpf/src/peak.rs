@@ -18,32 +18,28 @@ use crate::{
     track::Tracked,
 };
 
-/// Tries of a compare-exchange before it is given up and counted.
-const TRIES: u32 = 64;
+/// Tries of a compare-exchange before it is given up and counted. A level that is given up is not lost for that: the next
+/// change finds it as the level before.
+const TRIES: u32 = 8;
 
-/// The level rose.
+/// The level went from `before` to `after`.
 #[inline(always)]
-pub fn rise(tracked: Tracked, before: u64, after: u64) {
+pub fn follow(tracked: Tracked, before: u64, after: u64) {
     // SAFETY: reads a counter: the verifier turns the call into one load.
     let tick = unsafe { bpf_jiffies64() };
-    raise_high(tracked, after, tick);
-    sink_low(tracked, before, tick);
-    // SAFETY: a word of the slot.
-    if after > unsafe { atomic::load(&raw const (*tracked.slot).tell_above) } {
-        tell_peak(tracked, after);
-    }
-}
-
-/// The level fell: what was before it is the peak of its bucket if the last rise made it so.
-#[inline(always)]
-pub fn fall(tracked: Tracked, before: u64, after: u64) {
-    // SAFETY: reads a counter: the verifier turns the call into one load.
-    let tick = unsafe { bpf_jiffies64() };
-    raise_high(tracked, before, tick);
-    sink_low(tracked, after, tick);
+    let fell = after < before;
+    let (high, low) = if fell { (before, after) } else { (after, before) };
+    raise_high(tracked, high, tick);
+    sink_low(tracked, low, tick);
     // SAFETY: words of the slot.
-    if unsafe { atomic::load(&raw const (*tracked.slot).at_high) } != 0 {
-        leave_high(tracked.slot);
+    unsafe {
+        if fell {
+            if atomic::load(&raw const (*tracked.slot).at_high) != 0 {
+                leave_high(tracked.slot);
+            }
+        } else if after > atomic::load(&raw const (*tracked.slot).tell_above) {
+            tell_peak(tracked, after);
+        }
     }
 }
 
@@ -66,7 +62,11 @@ fn against(word: u64, level: u64, tick: u64, beyond: fn(u64, u64) -> bool) -> (A
     if ahead != 0 && ahead <= BUCKET_MASK - BUCKETS_LATE {
         return (Against::Newer, bucket);
     }
-    let standing = if beyond(level, level::level_of(word)) { Against::Beyond } else { Against::Within };
+    let standing = if beyond(level, level::level_of(word)) {
+        Against::Beyond
+    } else {
+        Against::Within
+    };
     (standing, level::bucket_of(word))
 }
 
@@ -128,7 +128,7 @@ fn cell(word: u64) -> usize {
 }
 
 /// Puts the closed bucket's word into the timeline and into the maximum of all.
-#[inline(always)]
+#[inline(never)]
 fn close_high(tracked: Tracked, old: u64) {
     let slot = tracked.slot;
     // SAFETY: words of the slot and its timeline.
@@ -164,7 +164,7 @@ unsafe fn copy_peak(to: *mut Peak, from: *const Peak, reached_tick: u64) {
 }
 
 /// The level leaves the highest of its bucket: now its parts are still those of the peak.
-#[inline(always)]
+#[inline(never)]
 fn leave_high(slot: *mut Slot) {
     // SAFETY: words of the slot.
     unsafe {
@@ -183,10 +183,18 @@ unsafe fn copy_parts(to: *mut [i64; PARTS], from: *const [i64; PARTS]) {
 }
 
 /// Tells a new peak, and the next one not before it is 1 % (and 1 MiB) higher.
-#[inline(always)]
+#[inline(never)]
 fn tell_peak(tracked: Tracked, level: u64) {
     let height = level.wrapping_sub(level::BIAS) & level::MASK;
     // SAFETY: a word of the slot.
     unsafe { atomic::store(&raw mut (*tracked.slot).tell_above, level + height / 128 + 256) };
-    tell(tracked, notice::PEAK, Cause { level, peak: level, ..Cause::default() });
+    tell(
+        tracked,
+        notice::PEAK,
+        Cause {
+            level,
+            peak: level,
+            ..Cause::default()
+        },
+    );
 }

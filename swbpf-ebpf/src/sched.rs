@@ -27,7 +27,9 @@ const TRIES: u32 = 64;
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let key = slot_of(Task(ctx.arg(2)));
-    let Some(cpu) = ON_CPU.get_ptr_mut(0) else { return 0 };
+    let Some(cpu) = ON_CPU.get_ptr_mut(0) else {
+        return 0;
+    };
     // SAFETY: this CPU's own value; switches of one CPU do not overlap.
     if unsafe { (*cpu).slot } != key {
         hand_over(cpu, key);
@@ -48,7 +50,12 @@ pub fn look(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(clocks) = CLOCKS.get_ptr_mut(0) {
         // SAFETY: the reader runs this on one CPU after another.
-        unsafe { *clocks = Clocks { tick: bpf_jiffies64(), ns: bpf_ktime_get_ns() } };
+        unsafe {
+            *clocks = Clocks {
+                tick: bpf_jiffies64(),
+                ns: bpf_ktime_get_ns(),
+            }
+        };
     }
     0
 }
@@ -56,7 +63,11 @@ pub fn look(_ctx: RawTracePointContext) -> i32 {
 /// The idle task belongs to no slot.
 #[inline(always)]
 fn slot_of(task: Task) -> u64 {
-    if task.pid() == 0 { 0 } else { resolve(task.css(), User::Switch) }
+    if task.pid() == 0 {
+        0
+    } else {
+        resolve(task.css(), User::Switch)
+    }
 }
 
 /// Charges the slot that was on the CPU, whatever the task belongs to by now, and puts `key` there.
@@ -87,7 +98,9 @@ fn hand_over(cpu: *mut OnCpu, key: u64) {
 /// Adds `change` (1, or -1 as a wrapped number) to the count of threads on a CPU.
 #[inline(always)]
 fn change_running(tracked: Tracked, change: u64, now: u64) {
-    let Some(concurrency) = CONCURRENCY.get_ptr_mut(tracked.number) else { return };
+    let Some(concurrency) = CONCURRENCY.get_ptr_mut(tracked.number) else {
+        return;
+    };
     // SAFETY: words of the slot and its histogram.
     unsafe {
         let word = &raw mut (*tracked.slot).running;
@@ -98,7 +111,11 @@ fn change_running(tracked: Tracked, change: u64, now: u64) {
             let since = old.wrapping_add(span);
             if atomic::compare_exchange(word, old, running::pack(count.wrapping_add(change), since)) {
                 if span != 0 {
-                    let index = if count < COUNTS as u64 { count as usize } else { COUNTS - 1 };
+                    let index = if count < COUNTS as u64 {
+                        count as usize
+                    } else {
+                        COUNTS - 1
+                    };
                     atomic::fetch_add(&raw mut (*concurrency).ns[index & (COUNTS - 1)], span);
                 }
                 return;

@@ -45,7 +45,9 @@ pub enum User {
 /// Slot number + 1 of the cgroup of `css`, 0 where none is tracked: from memory where this CPU knows it.
 #[inline(always)]
 pub fn resolve(css: Css, user: User) -> u64 {
-    let Some(memo) = MEMOS.get_ptr_mut(user as u32) else { return 0 };
+    let Some(memo) = MEMOS.get_ptr_mut(user as u32) else {
+        return 0;
+    };
     let index = css.id() as usize & (MEMO_ENTRIES - 1);
     // SAFETY: this CPU's own value, and the index is masked.
     let entry = unsafe { &raw mut (*memo).entries[index] };
@@ -64,7 +66,7 @@ pub fn resolve(css: Css, user: User) -> u64 {
 }
 
 /// The same, without memory: for seldom events.
-#[inline(always)]
+#[inline(never)]
 pub fn walk(mut css: Css) -> u64 {
     for _ in 0..MAX_DEPTH {
         // SAFETY: the value is copied at once.

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
 ///
@@ -94,14 +94,12 @@ pub enum Error {
         pid: u32,
     },
     /// A file or directory of the kernel may not be used.
-    #[error("cannot {action} {path:?}: {source}: run as root, or as its owner")]
+    #[error("cannot {action} {path:?}: permission denied: run as root, or as its owner")]
     Permission {
         /// What was tried, as `create`.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// The kernel's answer.
-        source: io::Error,
     },
     /// No slot is free for another cgroup.
     #[error(
@@ -169,22 +167,6 @@ impl Error {
         };
     }
 
-    /// Meaning of `source`, which `action` on a file or directory of the cgroup file system gave.
-    pub fn of_cgroup(action: &'static str, path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        match source.kind() {
-            ErrorKind::NotFound => Self::CgroupGone { path },
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                Self::Permission { action, path, source }
-            }
-            // What a file that was opened earlier answers once its cgroup is removed.
-            _ if source.raw_os_error() == Some(libc::ENODEV) => Self::CgroupGone { path },
-            _ => {
-                Self::Other(anyhow::Error::new(source).context(format!("cannot {action} {}", path.display())))
-            }
-        }
-    }
-
     /// Meaning of `source`, which the execution of `command` gave: 127 or 126, as a shell has it.
     pub fn of_exec(command: &OsStr, source: io::Error) -> Self {
         let command = command.to_owned();
@@ -238,7 +220,6 @@ mod tests {
             Error::Permission {
                 action: "create",
                 path: path.clone(),
-                source: denied(),
             },
             Error::TableFull { capacity: 8 },
             Error::Output {
@@ -275,18 +256,6 @@ mod tests {
                 "{line:?}"
             );
         }
-    }
-
-    #[test]
-    fn the_kernel_answer_decides_what_is_told_of_a_cgroup() {
-        let code =
-            |raw| Error::of_cgroup("read", Path::new("/c"), io::Error::from_raw_os_error(raw)).exit_code();
-        assert_eq!([code(libc::ENOENT), code(libc::ENODEV)], [66, 66]);
-        assert_eq!(
-            [code(libc::EACCES), code(libc::EPERM), code(libc::EROFS)],
-            [77, 77, 77]
-        );
-        assert_eq!(code(libc::EIO), 1);
     }
 
     #[test]

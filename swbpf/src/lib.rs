@@ -5,7 +5,11 @@
 
 pub mod cli;
 pub mod error;
+pub mod fold;
 pub mod job;
+pub mod kernel;
 pub mod out;
+pub mod probe;
 pub mod sampled;
 pub mod snapshot;
+pub mod verb;

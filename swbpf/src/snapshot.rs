@@ -179,7 +179,7 @@ pub struct Memory {
     pub working_set_percent: Option<f64>,
     /// Sum of the resident sets of its processes at this moment, as Slurm's `jobacct_gather/linux` takes them; sampled.
     pub rss_sum_bytes: Option<u64>,
-    /// Highest reading of `rss_sum_bytes` at 1 s intervals; sampled.
+    /// Highest reading of `rss_sum_bytes`, taken once a second and at new peaks; sampled.
     pub rss_sum_peak_bytes: Option<u64>,
     /// `rss_sum_peak_bytes` by `needed_peak_bytes`: how far shared pages counted per process inflate.
     pub rss_inflation: Option<f64>,

@@ -47,7 +47,8 @@ struct Type {
     kind: u32,
     flag: bool,
     count: u32,
-    size_or_type: u32,
+    /// Its size, or the type that it refers to.
+    payload: u32,
     body: usize,
 }
 
@@ -64,11 +65,18 @@ impl Btf {
         let section = |offset: usize, len: usize| {
             let from = header.checked_add(offset);
             let to = from.and_then(|from| from.checked_add(len));
-            from.zip(to).and_then(|(from, to)| blob.get(from..to)).ok_or(BtfError::Malformed("section beyond the end"))
+            from.zip(to)
+                .and_then(|(from, to)| blob.get(from..to))
+                .ok_or(BtfError::Malformed("section beyond the end"))
         };
         let data = section(word(blob, 8)? as usize, word(blob, 12)? as usize)?.to_vec();
         let strings = section(word(blob, 16)? as usize, word(blob, 20)? as usize)?.to_vec();
-        let mut btf = Self { types: Vec::new(), strings, data, by_name: HashMap::new() };
+        let mut btf = Self {
+            types: Vec::new(),
+            strings,
+            data,
+            by_name: HashMap::new(),
+        };
         btf.index()?;
         Ok(btf)
     }
@@ -84,7 +92,7 @@ impl Btf {
                 kind,
                 flag: info >> 31 == 1,
                 count,
-                size_or_type: word(&self.data, at + 8)?,
+                payload: word(&self.data, at + 8)?,
                 body: at + 12,
             };
             at = found.body + body_len(kind, count)?;
@@ -94,7 +102,9 @@ impl Btf {
             self.types.push(found);
             if matches!(kind, KIND_STRUCT | KIND_ENUM | KIND_ENUM64 | KIND_TYPEDEF) {
                 let name = self.string(found.name).to_vec();
-                self.by_name.entry((kind, name)).or_insert(self.types.len() as u32);
+                self.by_name
+                    .entry((kind, name))
+                    .or_insert(self.types.len() as u32);
             }
         }
         Ok(())
@@ -105,7 +115,11 @@ impl Btf {
         let id = self.named(KIND_STRUCT, name)?;
         let bits = self.member_bits(id, member.as_bytes(), MAX_NESTING);
         let bits = bits.ok_or_else(|| BtfError::Missing(format!("member {member} in struct {name}")))?;
-        if bits % 8 == 0 { Ok(bits / 8) } else { Err(BtfError::Missing(format!("whole byte {name}.{member}"))) }
+        if bits % 8 == 0 {
+            Ok(bits / 8)
+        } else {
+            Err(BtfError::Missing(format!("whole byte {name}.{member}")))
+        }
     }
 
     fn member_bits(&self, id: u32, wanted: &[u8], depth: u32) -> Option<u32> {
@@ -133,7 +147,9 @@ impl Btf {
     /// Value of `enumerator` in `enum name`.
     pub fn enumerator(&self, name: &str, enumerator: &str) -> Result<u32, BtfError> {
         let missing = || BtfError::Missing(format!("{enumerator} in enum {name}"));
-        let id = self.named(KIND_ENUM, name).or_else(|_| self.named(KIND_ENUM64, name))?;
+        let id = self
+            .named(KIND_ENUM, name)
+            .or_else(|_| self.named(KIND_ENUM64, name))?;
         let found = self.resolve(id).ok_or_else(missing)?;
         let stride = if found.kind == KIND_ENUM64 { 12 } else { 8 };
         (0..found.count as usize)
@@ -164,7 +180,11 @@ impl Btf {
     }
 
     fn points_to(&self, pointer: Type) -> Option<Type> {
-        if pointer.kind == KIND_PTR { self.resolve(pointer.size_or_type) } else { None }
+        if pointer.kind == KIND_PTR {
+            self.resolve(pointer.payload)
+        } else {
+            None
+        }
     }
 
     fn named(&self, kind: u32, name: &str) -> Result<u32, BtfError> {
@@ -182,7 +202,7 @@ impl Btf {
             if !matches!(found.kind, 8..=11 | 18) {
                 return Some(found);
             }
-            id = found.size_or_type;
+            id = found.payload;
         }
         None
     }
@@ -201,15 +221,22 @@ fn body_len(kind: u32, count: u32) -> Result<usize, BtfError> {
         KIND_ARRAY => 12,
         KIND_STRUCT | KIND_UNION | KIND_DATASEC | KIND_ENUM64 => count * 12,
         KIND_ENUM | KIND_FUNC_PROTO => count * 8,
-        0 | 20.. => return Err(BtfError::Malformed("kind of type that this version does not know")),
+        0 | 20.. => {
+            return Err(BtfError::Malformed(
+                "kind of type that this version does not know",
+            ));
+        }
         _ => 0,
     })
 }
 
 fn word(bytes: &[u8], at: usize) -> Result<u32, BtfError> {
-    let end = at.checked_add(4).ok_or(BtfError::Malformed("offset beyond the end"))?;
+    let end = at
+        .checked_add(4)
+        .ok_or(BtfError::Malformed("offset beyond the end"))?;
     let word = bytes.get(at..end).and_then(|word| word.try_into().ok());
-    word.map(u32::from_ne_bytes).ok_or(BtfError::Malformed("cut short"))
+    word.map(u32::from_ne_bytes)
+        .ok_or(BtfError::Malformed("cut short"))
 }
 
 #[cfg(test)]

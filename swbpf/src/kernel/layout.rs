@@ -3,18 +3,19 @@
 use swbpf_common::offsets::{NO_ITEM, Offsets};
 
 use super::btf::{Btf, BtfError};
+use crate::job::cgroup::Controller;
 
-/// The controller by whose hierarchy the scheduler's programs tell jobs apart.
+/// The hierarchy by which the scheduler's programs tell jobs apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Controller {
-    /// Memory: the rule, so that memory and CPU time go to the same slot.
-    Memory,
+pub enum Hierarchy {
+    /// That of this controller: memory where a job has it, so that memory and CPU time go to the same slot.
+    Of(Controller),
     /// The unified hierarchy itself, where it has no memory controller.
     Unified,
 }
 
 /// Reads all offsets and numbers. Members are required; an item that this kernel does not count is [`NO_ITEM`].
-pub fn offsets(btf: &Btf, controller: Controller, batch_pages: u64) -> Result<Offsets, BtfError> {
+pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offsets, BtfError> {
     for (outer, member) in [("mem_cgroup", "css"), ("cgroup", "self")] {
         if btf.member(outer, member)? != 0 {
             return Err(BtfError::Missing(format!("{outer}.{member} at its begin")));
@@ -29,7 +30,7 @@ pub fn offsets(btf: &Btf, controller: Controller, batch_pages: u64) -> Result<Of
         cgroup_kn: btf.member("cgroup", "kn")?,
         kn_id: btf.member("kernfs_node", "id")?,
         task_cgroups: btf.member("task_struct", "cgroups")?,
-        css_set_css: css_of(btf, controller)?,
+        css_set_css: css_of(btf, hierarchy)?,
         task_pid: btf.member("task_struct", "pid")?,
         task_tgid: btf.member("task_struct", "tgid")?,
         task_comm: btf.member("task_struct", "comm")?,
@@ -50,7 +51,7 @@ pub fn offsets(btf: &Btf, controller: Controller, batch_pages: u64) -> Result<Of
     Ok(offsets)
 }
 
-/// Length of the kernel's tick in nanoseconds: the resolution of its coarse clock, clock_getres(2).
+/// Length of the kernel's tick in nanoseconds: the resolution of its coarse clock (`clock_getres(2)`).
 pub fn tick_ns() -> u64 {
     let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     (resolution.tv_nsec as u64).max(1)
@@ -61,13 +62,13 @@ fn bucket_shift(tick_ns: u64) -> u32 {
     (10_000_000 / tick_ns).max(1).ilog2()
 }
 
-fn css_of(btf: &Btf, controller: Controller) -> Result<u32, BtfError> {
-    match controller {
-        Controller::Memory => {
-            let number = btf.enumerator("cgroup_subsys_id", "memory_cgrp_id")?;
+fn css_of(btf: &Btf, hierarchy: Hierarchy) -> Result<u32, BtfError> {
+    match hierarchy {
+        Hierarchy::Of(controller) => {
+            let number = btf.enumerator("cgroup_subsys_id", &format!("{}_cgrp_id", controller.name()))?;
             Ok(btf.member("css_set", "subsys")? + number * size_of::<usize>() as u32)
         }
-        Controller::Unified => btf.member("css_set", "dfl_cgrp"),
+        Hierarchy::Unified => btf.member("css_set", "dfl_cgrp"),
     }
 }
 

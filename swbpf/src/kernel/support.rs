@@ -6,7 +6,7 @@ use swbpf_common::offsets::Offsets;
 
 use super::{
     btf::Btf,
-    layout::{self, Controller},
+    layout::{self, Hierarchy},
 };
 use crate::error::Error;
 
@@ -32,21 +32,23 @@ pub struct Facts {
     pub lockdown: Option<String>,
     /// Number of CPUs that are on.
     pub cpus: usize,
-    /// Whether some hierarchy counts memory.
-    pub memory_controller: bool,
 }
 
 impl Facts {
     /// Reads them.
-    pub fn gather(memory_controller: bool) -> Self {
+    pub fn gather() -> Self {
         let uname = rustix::system::uname();
         Self {
             release: uname.release().to_string_lossy().into_owned(),
             btf: fs::read(BTF_PATH),
-            capabilities: effective_capabilities(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
-            lockdown: fs::read_to_string(LOCKDOWN_PATH).ok().as_deref().and_then(lockdown_mode),
+            capabilities: effective_capabilities(
+                &fs::read_to_string("/proc/self/status").unwrap_or_default(),
+            ),
+            lockdown: fs::read_to_string(LOCKDOWN_PATH)
+                .ok()
+                .as_deref()
+                .and_then(lockdown_mode),
             cpus: aya::util::online_cpus().map_or(1, |cpus| cpus.len()),
-            memory_controller,
         }
     }
 
@@ -58,7 +60,8 @@ impl Facts {
 /// The word of `CapEff` in a process's status file.
 fn effective_capabilities(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// The bracketed word of `none [integrity] confidentiality`.
@@ -90,20 +93,34 @@ pub struct Plan {
 }
 
 /// Hooks without which nothing is exact.
-const REQUIRED: [&str; 4] = ["mod_memcg_lruvec_state", "mod_memcg_state", "sched_switch", "cgroup_mkdir"];
+const REQUIRED: [&str; 4] = [
+    "mod_memcg_lruvec_state",
+    "mod_memcg_state",
+    "sched_switch",
+    "cgroup_mkdir",
+];
 
 /// Hooks that each add something, and what is not seen without them.
 const OPTIONAL: [(&str, &str); 6] = [
-    ("cgroup_rmdir", "the removal of a cgroup is seen at the next reading only"),
-    ("cgroup_attach_task", "a task that is moved in is counted from its next switch only"),
+    (
+        "cgroup_rmdir",
+        "the removal of a cgroup is seen at the next reading only",
+    ),
+    (
+        "cgroup_attach_task",
+        "a task that is moved in is counted from its next switch only",
+    ),
     ("sched_process_fork", "processes that start are not counted"),
     ("sched_process_exit", "processes that end are not counted"),
     ("mark_victim", "a kill for want of memory is not seen"),
-    ("memcg_flush_stats", "the base of a cgroup that existed before stays within its bound"),
+    (
+        "memcg_flush_stats",
+        "the base of a cgroup that existed before stays within its bound",
+    ),
 ];
 
-/// Decides from the facts, or says what is missing.
-pub fn plan(facts: &Facts) -> Result<Plan, Error> {
+/// Decides from the facts, or says what is missing. Jobs are told apart by `hierarchy`.
+pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
     if let Some(mode) = facts.lockdown.as_ref().filter(|mode| *mode == "confidentiality") {
         return Err(Error::Lockdown { mode: mode.clone() });
     }
@@ -114,24 +131,34 @@ pub fn plan(facts: &Facts) -> Result<Plan, Error> {
     }
     let blob = facts.btf.as_ref().map_err(|error| Error::NoBtf {
         path: PathBuf::from(BTF_PATH),
-        source: error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
+        source: error
+            .raw_os_error()
+            .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
     })?;
     let btf = Btf::parse(blob).map_err(anyhow::Error::from)?;
     if let Some(hook) = REQUIRED.into_iter().find(|hook| !btf.has_tracepoint(hook)) {
-        return Err(Error::HookAbsent { hook: hook.into(), release: facts.release.clone() });
+        return Err(Error::HookAbsent {
+            hook: hook.into(),
+            release: facts.release.clone(),
+        });
     }
-    let controller = if facts.memory_controller { Controller::Memory } else { Controller::Unified };
-    let batch_pages = if facts.cpus > BATCH_ABOVE_CPUS { BATCH_PAGES } else { 0 };
+    let batch_pages = if facts.cpus > BATCH_ABOVE_CPUS {
+        BATCH_PAGES
+    } else {
+        0
+    };
     Ok(Plan {
         release: facts.release.clone(),
-        offsets: layout::offsets(&btf, controller, batch_pages).map_err(anyhow::Error::from)?,
+        offsets: layout::offsets(&btf, hierarchy, batch_pages).map_err(anyhow::Error::from)?,
         programs: programs(&btf),
         batch_bound_pages: batch_pages * facts.cpus as u64,
     })
 }
 
 fn programs(btf: &Btf) -> Vec<PlannedProgram> {
-    let required = REQUIRED.into_iter().map(|hook| PlannedProgram { hook, absent: None });
+    let required = REQUIRED
+        .into_iter()
+        .map(|hook| PlannedProgram { hook, absent: None });
     let optional = OPTIONAL.into_iter().map(|(hook, without)| PlannedProgram {
         hook,
         absent: refusal(btf, hook).map(|reason| format!("{reason}: {without}")),
@@ -145,7 +172,8 @@ fn refusal(btf: &Btf, hook: &str) -> Option<String> {
         return Some("this kernel has no such hook".to_owned());
     }
     // Kernels before 6.8 pass the victim's number instead of the task.
-    let wants_task = hook == "mark_victim" && btf.tracepoint_struct(hook, 0).as_deref() != Some("task_struct");
+    let wants_task =
+        hook == "mark_victim" && btf.tracepoint_struct(hook, 0).as_deref() != Some("task_struct");
     wants_task.then(|| "this kernel's hook has other arguments".to_owned())
 }
 
@@ -160,13 +188,22 @@ mod tests {
             capabilities: u64::MAX,
             lockdown: None,
             cpus: 2,
-            memory_controller: true,
         }
     }
 
     #[test]
     fn missing_capabilities_are_named() {
-        let code = |capabilities| plan(&Facts { capabilities, ..facts() }).err().map(|error| error.to_string());
+        let code = |capabilities| {
+            plan(
+                &Facts {
+                    capabilities,
+                    ..facts()
+                },
+                Hierarchy::Unified,
+            )
+            .err()
+            .map(|error| error.to_string())
+        };
         assert!(code(0).is_some_and(|line| line.contains("CAP_BPF")));
         assert!(code(1 << CAP_BPF).is_some_and(|line| line.contains("CAP_PERFMON")));
         assert!(code(1 << CAP_SYS_ADMIN).is_some_and(|line| line.contains("BTF")));
@@ -174,20 +211,42 @@ mod tests {
 
     #[test]
     fn lockdown_is_told_before_all_else() {
-        let locked = Facts { lockdown: Some("confidentiality".into()), capabilities: 0, ..facts() };
-        assert!(matches!(plan(&locked), Err(Error::Lockdown { .. })));
+        let locked = Facts {
+            lockdown: Some("confidentiality".into()),
+            capabilities: 0,
+            ..facts()
+        };
+        assert!(matches!(
+            plan(&locked, Hierarchy::Unified),
+            Err(Error::Lockdown { .. })
+        ));
     }
 
     #[test]
     fn garbage_in_place_of_btf_is_an_error() {
-        assert!(plan(&Facts { btf: Ok(vec![7; 100]), ..facts() }).is_err());
+        assert!(
+            plan(
+                &Facts {
+                    btf: Ok(vec![7; 100]),
+                    ..facts()
+                },
+                Hierarchy::Unified
+            )
+            .is_err()
+        );
     }
 
     #[test]
     fn files_are_read_as_the_kernel_writes_them() {
-        assert_eq!(effective_capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n"), 0x1ff_ffff_ffff);
+        assert_eq!(
+            effective_capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n"),
+            0x1ff_ffff_ffff
+        );
         assert_eq!(effective_capabilities("CapEff: zz"), 0);
-        assert_eq!(lockdown_mode("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
+        assert_eq!(
+            lockdown_mode("none [integrity] confidentiality\n").as_deref(),
+            Some("integrity")
+        );
         assert_eq!(lockdown_mode("none"), None);
     }
 }

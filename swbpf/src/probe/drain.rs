@@ -97,21 +97,28 @@ impl Probe {
         self.look()?;
         let state = self.stable(slot)?;
         let read_ns = monotonic_ns();
-        let pending: u64 =
-            self.pending.get(&slot.0, 0).context("read pages pending")?.iter().fold(0, |sum, pages| sum.wrapping_add(*pages));
         let busy = self.busy.get(&slot.0, 0).context("read busy times")?;
         Ok(SlotReading {
             read_ns,
-            level: unbiased(state.now) + pending as i64,
+            level: unbiased(state.now) + self.pending_pages(slot)?,
             parts: state.parts,
             peak: self.peak(&state),
             last_change_ns: self.ticks.bucket_end_ns(level::bucket_of(state.high)),
-            busy_ns: (0..).zip(busy.iter().copied()).filter(|(_, ns)| *ns > 0).collect(),
+            busy_ns: (0..)
+                .zip(busy.iter().copied())
+                .filter(|(_, ns)| *ns > 0)
+                .collect(),
             started: state.started,
             threads_started: state.threads_started,
             ended: state.ended,
             moved_in: state.moved_in,
         })
+    }
+
+    /// The level and the parts alone, without looking at the CPUs.
+    pub fn peek(&self, slot: SlotId) -> Result<(i64, [i64; PARTS]), Error> {
+        let state = self.slot(slot)?;
+        Ok((unbiased(state.now) + self.pending_pages(slot)?, state.parts))
     }
 
     /// Reads where a slot's time went until now.
@@ -133,7 +140,11 @@ impl Probe {
                 _ => &mut losses.other_misses,
             } += stats.recursion_misses;
         }
-        for Health { notices_dropped, collisions } in self.health.get(&0, 0).context("read health")?.iter() {
+        for Health {
+            notices_dropped,
+            collisions,
+        } in self.health.get(&0, 0).context("read health")?.iter()
+        {
             losses.notices_dropped += notices_dropped;
             losses.collisions += collisions;
         }
@@ -142,8 +153,17 @@ impl Probe {
 
     /// When every `memory.stat` was last brought up to date: monotonic clock; `None` where that was not seen yet.
     pub fn flushed_ns(&self) -> Result<Option<u64>, Error> {
-        let ns = self.flushed.get(&0, 0).context("read the time of the last flush")?;
+        let ns = self
+            .flushed
+            .get(&0, 0)
+            .context("read the time of the last flush")?;
         Ok((ns != 0).then_some(ns))
+    }
+
+    /// Pages that the CPUs have not added yet.
+    fn pending_pages(&self, slot: SlotId) -> Result<i64, Error> {
+        let pending = self.pending.get(&slot.0, 0).context("read pages pending")?;
+        Ok(pending.iter().fold(0_u64, |sum, pages| sum.wrapping_add(*pages)) as i64)
     }
 
     fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
@@ -165,9 +185,11 @@ impl Probe {
 
     /// The histogram with the open span of the current band added.
     fn levels_ns(&self, slot: SlotId) -> Result<Vec<u64>, Error> {
-        let (word, levels) = self.between_changes(slot, |state| state.band, || {
-            self.levels.get(&slot.0, 0).context("read the time by level")
-        })?;
+        let (word, levels) = self.between_changes(
+            slot,
+            |state| state.band,
+            || self.levels.get(&slot.0, 0).context("read the time by level"),
+        )?;
         let mut levels_ns = levels.ns.to_vec();
         let span = monotonic_ns().wrapping_sub(word) & BAND_TIME_MASK;
         if let Some(open) = levels_ns.get_mut((word >> BAND_TIME_BITS) as usize) {
@@ -178,12 +200,19 @@ impl Probe {
 
     /// The histogram with the open span of the current number added.
     fn concurrency_ns(&self, slot: SlotId) -> Result<BTreeMap<u32, u64>, Error> {
-        let (word, concurrency) = self.between_changes(slot, |state| state.running, || {
-            self.concurrency.get(&slot.0, 0).context("read the time by threads")
-        })?;
+        let (word, concurrency) = self.between_changes(
+            slot,
+            |state| state.running,
+            || {
+                self.concurrency
+                    .get(&slot.0, 0)
+                    .context("read the time by threads")
+            },
+        )?;
         let mut concurrency_ns: BTreeMap<u32, u64> =
             (0..).zip(concurrency.ns).filter(|(_, ns)| *ns > 0).collect();
-        *concurrency_ns.entry(running::count_of(word) as u32).or_default() += running::span(word, monotonic_ns());
+        *concurrency_ns.entry(running::count_of(word) as u32).or_default() +=
+            running::span(word, monotonic_ns());
         Ok(concurrency_ns)
     }
 
@@ -223,7 +252,11 @@ impl Probe {
             level: unbiased(high),
             reached_ns: self.ticks.ns(state.high_reached_tick),
             left_ns: (!at_high).then_some(state.high_peak.left_ns),
-            parts: if at_high { state.parts } else { state.high_peak.parts },
+            parts: if at_high {
+                state.parts
+            } else {
+                state.high_peak.parts
+            },
         }
     }
 
@@ -238,7 +271,8 @@ impl Probe {
             .map(|(high, low)| BucketReading {
                 from_ns: self.ticks.bucket_ns(level::bucket_of(high)),
                 high: unbiased(level::level_of(high)),
-                low: (level::bucket_of(low) == level::bucket_of(high)).then(|| unbiased(level::level_of(low))),
+                low: (level::bucket_of(low) == level::bucket_of(high))
+                    .then(|| unbiased(level::level_of(low))),
             })
             .collect();
         buckets.sort_by_key(|bucket| bucket.from_ns);

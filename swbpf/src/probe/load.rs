@@ -30,12 +30,20 @@ use crate::{error::Error, kernel::support::Plan};
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/swbpf.bpf.o");
 
 /// Maps with one element for each slot.
-const BY_SLOT: [&str; 7] = ["TRACKED", "SLOTS", "TIMELINES", "LEVELS", "CONCURRENCY", "BUSY", "PENDING"];
+const BY_SLOT: [&str; 7] = [
+    "TRACKED",
+    "SLOTS",
+    "TIMELINES",
+    "LEVELS",
+    "CONCURRENCY",
+    "BUSY",
+    "PENDING",
+];
 
 /// Programs and maps in the kernel. Dropped: detached and gone.
 pub struct Probe {
-    /// Keeps programs and links.
-    pub(super) ebpf: Ebpf,
+    /// Keeps the links: dropped, the programs are detached.
+    _ebpf: Ebpf,
     pub(super) programs: Vec<(String, ProgramFd)>,
     pub(super) look: ProgramFd,
     pub(super) tracked: HashMap<MapData, u64, u32>,
@@ -58,8 +66,9 @@ pub struct Probe {
 
 impl Probe {
     /// Loads and attaches what `plan` says, with room for `capacity` cgroups. `own_cgroup` is the directory of this
-    /// process in the hierarchy by which the programs tell jobs apart: the self-check compares its inode number.
-    pub fn load(plan: &Plan, capacity: u32, own_cgroup: &Path) -> Result<Self, Error> {
+    /// process in the hierarchy by which the programs tell jobs apart, where it can be seen: the self-check compares its
+    /// inode number.
+    pub fn load(plan: &Plan, capacity: u32, own_cgroup: Option<&Path>) -> Result<Self, Error> {
         let btf = Btf::from_sys_fs().context("read the kernel's BTF")?;
         let mut ebpf = open(plan, capacity, &btf)?;
         let check = program_fd(load_raw(&mut ebpf, "check")?)?;
@@ -68,7 +77,10 @@ impl Probe {
         let mut programs = Vec::new();
         for planned in plan.programs.iter().filter(|planned| planned.absent.is_none()) {
             attach(&mut ebpf, planned.hook, planned.hook, &btf)?;
-            programs.push((planned.hook.to_owned(), program_fd(program(&mut ebpf, planned.hook)?)?));
+            programs.push((
+                planned.hook.to_owned(),
+                program_fd(program(&mut ebpf, planned.hook)?)?,
+            ));
         }
         Ok(Self {
             programs,
@@ -86,7 +98,7 @@ impl Probe {
             ticks: Ticks::new(plan.offsets.bucket_shift),
             bucket_shift: plan.offsets.bucket_shift,
             notices: RingBuf::try_from(map(&mut ebpf, "NOTICES")?).context("map NOTICES")?,
-            ebpf,
+            _ebpf: ebpf,
             free: (0..capacity).collect(),
             capacity,
             cpus: online_cpus()?,
@@ -123,7 +135,9 @@ impl Floor {
 
 fn open(plan: &Plan, capacity: u32, btf: &Btf) -> Result<Ebpf, Error> {
     let mut loader = EbpfLoader::new();
-    loader.btf(Some(btf)).override_global("OFFSETS", &plan.offsets, true);
+    loader
+        .btf(Some(btf))
+        .override_global("OFFSETS", &plan.offsets, true);
     for name in BY_SLOT {
         loader.map_max_entries(name, capacity);
     }
@@ -131,7 +145,9 @@ fn open(plan: &Plan, capacity: u32, btf: &Btf) -> Result<Ebpf, Error> {
 }
 
 fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Error> {
-    Ok(ebpf.program_mut(name).ok_or_else(|| anyhow!("the object has no program {name}: rebuild it"))?)
+    Ok(ebpf
+        .program_mut(name)
+        .ok_or_else(|| anyhow!("the object has no program {name}: rebuild it"))?)
 }
 
 fn program_fd(program: &Program) -> Result<ProgramFd, Error> {
@@ -152,13 +168,17 @@ fn attach(ebpf: &mut Ebpf, name: &str, hook: &str, btf: &Btf) -> Result<(), Erro
     let Program::BtfTracePoint(found) = program(ebpf, name)? else {
         return Err(anyhow!("program {name} of the object has another type: rebuild it").into());
     };
-    found.load(hook, btf).with_context(|| format!("load program {name}"))?;
+    found
+        .load(hook, btf)
+        .with_context(|| format!("load program {name}"))?;
     found.attach().with_context(|| format!("attach program {name}"))?;
     Ok(())
 }
 
 fn map(ebpf: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
-    Ok(ebpf.take_map(name).ok_or_else(|| anyhow!("the object has no map {name}: rebuild it"))?)
+    Ok(ebpf
+        .take_map(name)
+        .ok_or_else(|| anyhow!("the object has no map {name}: rebuild it"))?)
 }
 
 fn online_cpus() -> Result<Vec<u32>, Error> {
@@ -166,7 +186,7 @@ fn online_cpus() -> Result<Vec<u32>, Error> {
 }
 
 /// The programs must see this very task through the offsets before a number of theirs is told.
-fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: &Path) -> Result<(), Error> {
+fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: Option<&Path>) -> Result<(), Error> {
     syscall::run_program(program.as_fd(), None).context("run the self-check in the kernel")?;
     let seen: Array<MapData, Check> = Array::try_from(map(ebpf, "CHECK")?).context("map CHECK")?;
     let seen = seen.get(&0, 0).context("read the self-check")?;
@@ -177,7 +197,12 @@ fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: &Path) -> Result
     let expected = Check {
         pid: rustix::thread::gettid().as_raw_nonzero().get() as u64,
         tgid: u64::from(std::process::id()),
-        cgroup_id: fs::metadata(own_cgroup).with_context(|| format!("look at {}", own_cgroup.display()))?.ino(),
+        cgroup_id: match own_cgroup {
+            Some(path) => fs::metadata(path)
+                .with_context(|| format!("look at {}", path.display()))?
+                .ino(),
+            None => seen.cgroup_id,
+        },
         comm,
     };
     if seen == expected {

@@ -1,6 +1,9 @@
 //! Notices of the ring buffer.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+};
 
 use bytes::{Buf, Bytes};
 use swbpf_common::{
@@ -57,9 +60,10 @@ impl Probe {
         }
     }
 
-    /// Readable while a notice waits.
-    pub fn notice_fd(&self) -> RawFd {
-        self.notices.as_raw_fd()
+    /// A descriptor that is readable while a notice waits.
+    pub fn notice_fd(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the ring buffer is open as long as `self` is.
+        unsafe { BorrowedFd::borrow_raw(self.notices.as_raw_fd()) }.try_clone_to_owned()
     }
 }
 
@@ -85,7 +89,16 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
     let victim_pid = bytes.get_u32_ne();
     let by = (pid, comm(&bytes.split_to(COMM_LEN)));
     let victim = (victim_pid, comm(&bytes));
-    Some(Notice { what, slot, ns, cgroup_id, level, peak, by, victim })
+    Some(Notice {
+        what,
+        slot,
+        ns,
+        cgroup_id,
+        level,
+        peak,
+        by,
+        victim,
+    })
 }
 
 /// The name up to its end mark.

@@ -10,9 +10,19 @@ use aya_obj::generated::{BPF_F_TEST_RUN_ON_CPU, bpf_attr, bpf_cmd, bpf_prog_info
 
 fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()> {
     // SAFETY: the attribute is valid for the call and as large as is said.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, command as libc::c_long, &raw mut *attr, size_of::<bpf_attr>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_long,
+            &raw mut *attr,
+            size_of::<bpf_attr>(),
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 fn zeroed() -> bpf_attr {

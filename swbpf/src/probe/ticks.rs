@@ -19,7 +19,12 @@ pub struct Ticks {
 impl Ticks {
     /// Nothing is known but the length.
     pub fn new(bucket_shift: u32) -> Self {
-        Self { tick_ns: layout::tick_ns(), bucket_shift, offset_ns: Cell::new(None), last: Cell::new(0) }
+        Self {
+            tick_ns: layout::tick_ns(),
+            bucket_shift,
+            offset_ns: Cell::new(None),
+            last: Cell::new(0),
+        }
     }
 
     /// Takes one reading of both clocks.
@@ -60,10 +65,22 @@ mod tests {
 
     #[test]
     fn the_least_difference_counts() {
-        let ticks = Ticks { tick_ns: 4_000_000, ..Ticks::new(1) };
-        ticks.learn(Clocks { tick: 1_000, ns: 4_003_900_000 });
-        ticks.learn(Clocks { tick: 1_001, ns: 4_004_100_000 });
-        ticks.learn(Clocks { tick: 1_002, ns: 4_011_000_000 });
+        let ticks = Ticks {
+            tick_ns: 4_000_000,
+            ..Ticks::new(1)
+        };
+        ticks.learn(Clocks {
+            tick: 1_000,
+            ns: 4_003_900_000,
+        });
+        ticks.learn(Clocks {
+            tick: 1_001,
+            ns: 4_004_100_000,
+        });
+        ticks.learn(Clocks {
+            tick: 1_002,
+            ns: 4_011_000_000,
+        });
         assert_eq!(ticks.ns(1_000), 4_000_100_000);
         assert_eq!(ticks.bucket_ns(500), 4_000_100_000);
         assert_eq!(ticks.bucket_end_ns(500), 4_008_100_000);
@@ -71,9 +88,15 @@ mod tests {
 
     #[test]
     fn wrapped_buckets_are_the_last_of_their_number() {
-        let ticks = Ticks { tick_ns: 1, ..Ticks::new(0) };
+        let ticks = Ticks {
+            tick_ns: 1,
+            ..Ticks::new(0)
+        };
         let wrapped = (1 << 30) + 7;
-        ticks.learn(Clocks { tick: wrapped, ns: wrapped });
+        ticks.learn(Clocks {
+            tick: wrapped,
+            ns: wrapped,
+        });
         assert_eq!(ticks.bucket_ns(7), wrapped);
         assert_eq!(ticks.bucket_ns(BUCKET_MASK), (1 << 30) - 1);
     }

@@ -30,16 +30,22 @@ impl Probe {
     /// Tracks a cgroup with all below it, from now on. What it holds already is entered as `start`; how far that is off
     /// is for the fold to find out.
     pub fn track(&mut self, cgroup_id: u64, start: Start) -> Result<SlotId, Error> {
-        let number = self.free.pop_front().ok_or(Error::TableFull { capacity: self.capacity })?;
+        let number = self.free.pop_front().ok_or(Error::TableFull {
+            capacity: self.capacity,
+        })?;
         self.prepare(number, start).context("prepare a slot")?;
-        self.tracked.insert(cgroup_id, number, 0).context("enter a cgroup into the table")?;
+        self.tracked
+            .insert(cgroup_id, number, 0)
+            .context("enter a cgroup into the table")?;
         self.look()?;
         Ok(SlotId(number))
     }
 
     /// Forgets it; the slot is free for another one.
     pub fn untrack(&mut self, cgroup_id: u64, slot: SlotId) -> Result<(), Error> {
-        self.tracked.remove(&cgroup_id).context("take a cgroup out of the table")?;
+        self.tracked
+            .remove(&cgroup_id)
+            .context("take a cgroup out of the table")?;
         self.look()?;
         self.free.push_back(slot.0);
         Ok(())
@@ -67,12 +73,20 @@ impl Probe {
 
     fn prepare(&mut self, number: u32, start: Start) -> anyhow::Result<()> {
         let zeros = || PerCpuValues::try_from(vec![0; aya::util::nr_cpus().map_err(|(_, error)| error)?]);
-        self.timelines.set(number, Timeline { high: [0; CELLS], low: [0; CELLS] }, 0)?;
+        self.timelines.set(
+            number,
+            Timeline {
+                high: [0; CELLS],
+                low: [0; CELLS],
+            },
+            0,
+        )?;
         self.levels.set(number, Levels { ns: [0; BANDS] }, 0)?;
         self.concurrency.set(number, Concurrency { ns: [0; COUNTS] }, 0)?;
         self.busy.set(number, zeros()?, 0)?;
         self.pending.set(number, zeros()?, 0)?;
-        self.slots.set(number, first_state(start, self.tick_now()?, self.bucket_shift), 0)?;
+        self.slots
+            .set(number, first_state(start, self.tick_now()?, self.bucket_shift), 0)?;
         Ok(())
     }
 }
@@ -84,7 +98,11 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
     let level = BIAS + pages;
     let word = level::pack(level::bucket(tick, bucket_shift), level);
     let parts = start.parts.map(|pages| pages as i64);
-    let peak = Peak { reached_tick: tick, left_ns: 0, parts };
+    let peak = Peak {
+        reached_tick: tick,
+        left_ns: 0,
+        parts,
+    };
     Slot {
         now: level,
         high: word,

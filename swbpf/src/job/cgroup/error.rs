@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::error::Error;
+
 /// What can go wrong with cgroups. Each message names the path and the next step.
 ///
 /// Paths stand in quotes with control characters escaped: whoever made the cgroup chose its name.
@@ -112,6 +114,19 @@ pub enum CgroupError {
         /// How many are followed.
         max: usize,
     },
+}
+
+impl From<CgroupError> for Error {
+    fn from(error: CgroupError) -> Self {
+        match error {
+            CgroupError::Gone { path } => Self::CgroupGone { path },
+            CgroupError::NotACgroup { path, .. } => Self::NotACgroup { path },
+            CgroupError::NoProcess { pid } => Self::NoSuchProcess { pid },
+            CgroupError::Permission { action, path } => Self::Permission { action, path },
+            CgroupError::NoMemoryController => Self::NoController { controller: "memory" },
+            other => Self::Other(other.into()),
+        }
+    }
 }
 
 impl CgroupError {

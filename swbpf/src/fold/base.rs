@@ -1,0 +1,218 @@
+//! How far the counters of a slot are from the truth.
+//!
+//! A slot counts changes. What the cgroup held before is entered from the kernel's files, which lag: a file is right up to
+//! the changes that the kernel has not flushed into its statistics. The truth is constant, so every comparison of slot and
+//! file narrows it down, and one with nothing unflushed settles it. A cgroup that was tracked from its birth needs none.
+
+/// Changes that one CPU keeps from the statistics files, in pages: `MEMCG_CHARGE_BATCH`, once on the CPU and once in the
+/// threshold of `memcg_vmstats_needs_flush`.
+const UNFLUSHED_PAGES_PER_CPU: i64 = 2 * 64;
+
+/// What a comparison of slot and files found: pages that the files have more than the slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence {
+    /// Of anonymous and shared memory.
+    pub lru: Option<i64>,
+    /// Of kernel memory.
+    pub kernel: Option<i64>,
+    /// Whether the files were up to date.
+    pub is_flushed: bool,
+    /// Whether the file on kernel memory is a counter of its own that never lags, as on version 1.
+    pub kernel_never_lags: bool,
+}
+
+/// What is to be added to a slot's level, in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Base {
+    lru: Part,
+    kernel: Part,
+    lag_pages: i64,
+    rebased: u64,
+}
+
+/// An interval that holds the truth, and the hull of all that held it before events were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    now: Option<(i64, i64)>,
+    hull: Option<(i64, i64)>,
+}
+
+impl Part {
+    const EXACT: Self = Self {
+        now: Some((0, 0)),
+        hull: None,
+    };
+    const UNKNOWN: Self = Self {
+        now: None,
+        hull: None,
+    };
+
+    /// Events were lost: what held before holds for the peak alone.
+    fn lose(&mut self) {
+        self.hull = self.bounds();
+        self.now = None;
+    }
+
+    /// Narrows the interval; one that leaves nothing shows that events were lost untold, and the truth begins anew.
+    fn learn(&mut self, low: i64, high: i64) -> bool {
+        let (was_low, was_high) = self.now.unwrap_or((low, high));
+        let narrowed = (was_low.max(low), was_high.min(high));
+        if narrowed.0 <= narrowed.1 {
+            self.now = Some(narrowed);
+            return true;
+        }
+        self.lose();
+        self.now = Some((low, high));
+        false
+    }
+
+    /// Interval that holds the truth at every time since the begin.
+    fn bounds(&self) -> Option<(i64, i64)> {
+        match (self.now, self.hull) {
+            (Some(now), Some(hull)) => Some((now.0.min(hull.0), now.1.max(hull.1))),
+            (now, None) => now,
+            (None, Some(_)) => None,
+        }
+    }
+
+    fn middle(&self) -> Option<i64> {
+        self.now.map(|(low, high)| low.midpoint(high))
+    }
+}
+
+impl Base {
+    /// Of a cgroup that was tracked from its birth: nothing to add.
+    pub fn from_birth(cpus: usize) -> Self {
+        Self {
+            lru: Part::EXACT,
+            kernel: Part::EXACT,
+            ..Self::unknown(cpus)
+        }
+    }
+
+    /// Of a cgroup that existed before.
+    pub fn unknown(cpus: usize) -> Self {
+        Self {
+            lru: Part::UNKNOWN,
+            kernel: Part::UNKNOWN,
+            lag_pages: UNFLUSHED_PAGES_PER_CPU * cpus as i64,
+            rebased: 0,
+        }
+    }
+
+    /// Events of anonymous and shared memory were lost.
+    pub fn lose_lru(&mut self) {
+        self.lru.lose();
+        self.rebased += 1;
+    }
+
+    /// Events of kernel memory were lost.
+    pub fn lose_kernel(&mut self) {
+        self.kernel.lose();
+        self.rebased += 1;
+    }
+
+    /// Takes one comparison. What is known exactly is compared only with what is exact.
+    pub fn learn(&mut self, evidence: Evidence) {
+        let lag = if evidence.is_flushed { 0 } else { self.lag_pages };
+        let kernel_lag = if evidence.kernel_never_lags { 0 } else { lag };
+        for (part, difference, lag) in [
+            (&mut self.lru, evidence.lru, lag),
+            (&mut self.kernel, evidence.kernel, kernel_lag),
+        ] {
+            if let Some(difference) = difference
+                && !part.learn(difference - lag, difference + lag)
+            {
+                self.rebased += 1;
+            }
+        }
+    }
+
+    /// Pages to add to anonymous memory.
+    pub fn lru(&self) -> Option<i64> {
+        self.lru.middle()
+    }
+
+    /// Pages to add to kernel memory.
+    pub fn kernel(&self) -> Option<i64> {
+        self.kernel.middle()
+    }
+
+    /// How far the sum can be off, either way, in pages.
+    pub fn bound(&self) -> Option<u64> {
+        let off = |part: &Part| {
+            let (low, high) = part.bounds()?;
+            let middle = part.middle()?;
+            Some((high - middle).max(middle - low).unsigned_abs())
+        };
+        Some(off(&self.lru)? + off(&self.kernel)?)
+    }
+
+    /// How often it was taken anew.
+    pub fn rebased(&self) -> u64 {
+        self.rebased
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(lru: i64, is_flushed: bool) -> Evidence {
+        Evidence {
+            lru: Some(lru),
+            kernel: Some(0),
+            is_flushed,
+            kernel_never_lags: true,
+        }
+    }
+
+    #[test]
+    fn born_under_watch_is_exact() {
+        let base = Base::from_birth(2);
+        assert_eq!(
+            (base.lru(), base.kernel(), base.bound()),
+            (Some(0), Some(0), Some(0))
+        );
+    }
+
+    #[test]
+    fn comparisons_narrow_and_a_flushed_one_settles() {
+        let mut base = Base::unknown(2);
+        assert_eq!(base.bound(), None);
+        base.learn(evidence(100, false));
+        assert_eq!((base.lru(), base.bound()), (Some(100), Some(256)));
+        base.learn(evidence(300, false));
+        assert_eq!((base.lru(), base.bound()), (Some(200), Some(156)));
+        base.learn(evidence(210, true));
+        assert_eq!(
+            (base.lru(), base.bound(), base.rebased()),
+            (Some(210), Some(0), 0)
+        );
+    }
+
+    #[test]
+    fn a_loss_widens_the_bound_by_what_it_could_hide() {
+        let mut base = Base::from_birth(2);
+        base.lose_kernel();
+        assert_eq!(base.bound(), None);
+        base.learn(Evidence {
+            kernel: Some(3),
+            ..evidence(0, false)
+        });
+        assert_eq!(
+            (base.kernel(), base.bound(), base.rebased()),
+            (Some(3), Some(3), 1)
+        );
+    }
+
+    #[test]
+    fn a_contradiction_begins_anew() {
+        let mut base = Base::from_birth(2);
+        base.learn(evidence(5_000, true));
+        assert_eq!(
+            (base.lru(), base.bound(), base.rebased()),
+            (Some(5_000), Some(5_000), 1)
+        );
+    }
+}

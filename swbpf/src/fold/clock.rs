@@ -1,0 +1,58 @@
+//! Moments of the monotonic clock as wall-clock time.
+
+use jiff::Timestamp;
+
+use crate::probe::monotonic_ns;
+
+/// Both clocks at one moment. A wall clock that is set later does not move what has been measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    wall: Timestamp,
+    ns: u64,
+}
+
+impl Clock {
+    /// Both clocks now.
+    pub fn now() -> Self {
+        Self {
+            wall: Timestamp::now(),
+            ns: monotonic_ns(),
+        }
+    }
+
+    /// Monotonic time of that moment.
+    pub fn ns(self) -> u64 {
+        self.ns
+    }
+
+    /// Seconds from that moment to `ns`; negative before it.
+    pub fn seconds_to(self, ns: u64) -> f64 {
+        (i128::from(ns) - i128::from(self.ns)) as f64 / 1e9
+    }
+
+    /// The moment `ns` in RFC 3339, UTC, to the microsecond.
+    pub fn rfc3339(self, ns: u64) -> String {
+        let nanos = i64::try_from(i128::from(ns) - i128::from(self.ns)).unwrap_or(0);
+        let moment = self
+            .wall
+            .checked_add(jiff::SignedDuration::from_nanos(nanos))
+            .unwrap_or(self.wall);
+        format!("{moment:.6}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_counted_from_the_anchor() {
+        let clock = Clock {
+            wall: Timestamp::from_second(1_700_000_000).unwrap(),
+            ns: 5_000_000_000,
+        };
+        assert_eq!(clock.rfc3339(6_500_000_000), "2023-11-14T22:13:21.500000Z");
+        assert_eq!(clock.rfc3339(4_000_000_000), "2023-11-14T22:13:19.000000Z");
+        assert!((clock.seconds_to(4_000_000_000) + 1.0).abs() < 1e-9);
+    }
+}

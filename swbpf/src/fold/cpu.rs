@@ -1,0 +1,134 @@
+//! Busy cores and how many threads were on a CPU at once.
+
+use std::collections::BTreeMap;
+
+use super::{Reading, Unknown, levels::quantile};
+use crate::{
+    probe::SlotReading,
+    snapshot::{Concurrency, Cpu, Processes, Source},
+};
+
+/// From `from` to `to`; concurrency and processes since the slot was tracked.
+pub fn told(from: &Reading, to: &Reading, peak_cores: Option<f64>, unknown: &mut Unknown) -> Cpu {
+    let busy_ns = busy_ns(from, to);
+    let wall_ns = to.ns.saturating_sub(from.ns);
+    let busy_cores = busy_ns
+        .filter(|_| wall_ns > 0)
+        .map(|busy| busy as f64 / wall_ns as f64);
+    let cores_allocated = to.cpu.cores_allocated();
+    let source = match (&to.kernel, busy_ns) {
+        (Some(_), _) => Source::Kernel,
+        (None, Some(_)) => Source::Sampled,
+        (None, None) => Source::Unavailable,
+    };
+    let concurrency = to
+        .kernel
+        .as_ref()
+        .map(|kernel| concurrency(&kernel.histograms.concurrency_ns));
+    let mut because = |key: &str, is_known: bool, reason: &str| {
+        if !is_known {
+            unknown.insert(format!("cpu.{key}"), reason.to_owned());
+        }
+    };
+    let no_usage = to
+        .cpu
+        .unknown
+        .get("usage_ns")
+        .map_or("the window has no length", String::as_str);
+    for key in ["busy_cores", "busy_seconds", "effective_cores", "usage_percent"] {
+        because(key, busy_cores.is_some(), no_usage);
+    }
+    because("usage_ns", to.cpu.usage_ns.is_some(), no_usage);
+    because(
+        "concurrency",
+        concurrency.is_some(),
+        "only the kernel programs see how many threads run at once",
+    );
+    because(
+        "per_cpu_busy_seconds",
+        to.kernel.is_some(),
+        "only the kernel programs count it per processor",
+    );
+    because(
+        "peak_effective_cores",
+        peak_cores.is_some(),
+        "no whole second was measured",
+    );
+    because(
+        "cores_allocated",
+        cores_allocated.is_some(),
+        to.cpu.unknown.get("cpus").map_or("", String::as_str),
+    );
+    Cpu {
+        source,
+        busy_cores,
+        busy_seconds: busy_ns.map(|busy| busy as f64 / 1e9),
+        cores_allocated,
+        usage_percent: busy_cores
+            .zip(cores_allocated)
+            .map(|(busy, cores)| busy / cores * 100.0),
+        usage_ns: to.cpu.usage_ns,
+        effective_cores: busy_cores,
+        peak_effective_cores: peak_cores,
+        per_cpu_busy_seconds: per_cpu(from, to),
+        concurrency,
+    }
+}
+
+/// CPU time from one reading to another: as counted, else by the kernel's own accounting.
+pub fn busy_ns(from: &Reading, to: &Reading) -> Option<u64> {
+    match (&from.kernel, &to.kernel) {
+        (Some(from), Some(to)) => {
+            let sum = |slot: &SlotReading| slot.busy_ns.values().sum::<u64>();
+            Some(sum(&to.slot).saturating_sub(sum(&from.slot)))
+        }
+        _ => to.cpu.usage_ns?.checked_sub(from.cpu.usage_ns?),
+    }
+}
+
+fn per_cpu(from: &Reading, to: &Reading) -> Option<BTreeMap<u32, f64>> {
+    let (from, to) = (
+        &from.kernel.as_ref()?.slot.busy_ns,
+        &to.kernel.as_ref()?.slot.busy_ns,
+    );
+    let since = |cpu: &u32, ns: &u64| ns.saturating_sub(from.get(cpu).copied().unwrap_or(0));
+    Some(
+        to.iter()
+            .map(|(cpu, ns)| (*cpu, since(cpu, ns) as f64 / 1e9))
+            .filter(|(_, spent)| *spent > 0.0)
+            .collect(),
+    )
+}
+
+fn concurrency(ns: &BTreeMap<u32, u64>) -> Concurrency {
+    let seconds: BTreeMap<u32, f64> = ns
+        .iter()
+        .filter(|(_, ns)| **ns > 0)
+        .map(|(k, ns)| (*k, *ns as f64 / 1e9))
+        .collect();
+    Concurrency {
+        p50: quantile(&seconds, 0.5),
+        p95: quantile(&seconds, 0.95),
+        max: seconds.keys().next_back().copied().unwrap_or(0),
+        seconds,
+    }
+}
+
+/// Processes since the slot was tracked. A command of `run` begins by moving in: it counts as started.
+pub fn processes(to: &Reading, is_command: bool, unknown: &mut Unknown) -> Processes {
+    let slot = to.kernel.as_ref().map(|kernel| &kernel.slot);
+    let joined = |slot: &SlotReading| u64::from(is_command).min(slot.moved_in);
+    if slot.is_none() {
+        for key in ["started", "threads_started", "ended", "moved_in"] {
+            let reason = "only the kernel programs see processes between two readings";
+            unknown.insert(format!("processes.{key}"), reason.to_owned());
+        }
+    }
+    Processes {
+        started: slot.map(|slot| slot.started + joined(slot)),
+        threads_started: slot.map(|slot| slot.threads_started),
+        ended: slot.map(|slot| slot.ended),
+        moved_in: slot.map(|slot| slot.moved_in - joined(slot)),
+        alive: Some(to.processes.len() as u64),
+    }
+}

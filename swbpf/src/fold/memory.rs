@@ -1,0 +1,90 @@
+//! Memory now, and the three numbers that are told side by side.
+
+use swbpf_common::slot::{FILE, KERNEL, PARTS, SHMEM, SWAP};
+
+use super::{
+    Reading, Unknown,
+    base::{Base, Evidence},
+};
+use crate::sampled::cgroupfs::MemoryFiles;
+
+/// Bytes of a page.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// Pages as bytes. Less than none is within the bound that is told beside it.
+pub fn to_bytes(pages: i64) -> u64 {
+    u64::try_from(pages).unwrap_or(0) * page_bytes()
+}
+
+/// Needed memory and its parts at one moment, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// The sum.
+    pub needed: u64,
+    /// Anonymous.
+    pub anon: u64,
+    /// Shared.
+    pub shmem: u64,
+    /// Kernel.
+    pub kernel: u64,
+    /// Page cache, shared memory not among it.
+    pub file: u64,
+    /// Swapped out.
+    pub swap: u64,
+}
+
+impl Parts {
+    /// Of a level with its parts in pages, with the base added.
+    pub fn counted(level: i64, parts: &[i64; PARTS], base: &Base) -> Option<Self> {
+        let (lru, kernel) = (base.lru()?, base.kernel()?);
+        Some(Self {
+            needed: to_bytes(level + lru + kernel),
+            anon: to_bytes(level - parts[SHMEM] - parts[KERNEL] + lru),
+            shmem: to_bytes(parts[SHMEM]),
+            kernel: to_bytes(parts[KERNEL] + kernel),
+            file: to_bytes(parts[FILE] - parts[SHMEM]),
+            swap: to_bytes(parts[SWAP]),
+        })
+    }
+}
+
+/// Pages that the files have more than the slot, where the slot did not change while they were read.
+pub fn evidence(reading: &Reading) -> Option<Evidence> {
+    let kernel = reading.kernel.as_ref()?;
+    let (level, parts) = kernel.around_files.as_ref()?;
+    let pages = |bytes: u64| (bytes / page_bytes()) as i64;
+    let files = &reading.memory;
+    let lru = files
+        .anon_bytes
+        .zip(files.shmem_bytes)
+        .map(|(anon, shmem)| pages(anon) + pages(shmem));
+    Some(Evidence {
+        lru: lru.map(|pages| pages - (level - parts[KERNEL])),
+        kernel: files.kernel_bytes.map(|bytes| pages(bytes) - parts[KERNEL]),
+        is_flushed: kernel.is_flushed,
+        kernel_never_lags: kernel_never_lags(files),
+    })
+}
+
+/// Version 1 has a counter for kernel memory and does not tell sockets; version 2 takes both from `memory.stat`.
+fn kernel_never_lags(files: &MemoryFiles) -> bool {
+    files.sock_bytes.is_none()
+}
+
+/// Notes for each number of the files that is not known the reason, under the key that it is told by.
+pub fn note_unknown(files: &MemoryFiles, unknown: &mut Unknown) {
+    for (field, key) in [
+        ("current_bytes", "current_bytes"),
+        ("peak_bytes", "peak_bytes"),
+        ("cache_bytes", "cache_bytes"),
+        ("current_bytes", "working_set_bytes"),
+        ("inactive_file_bytes", "working_set_bytes"),
+        ("current_bytes", "usage_percent"),
+    ] {
+        if let Some(reason) = files.unknown.get(field) {
+            unknown.insert(format!("memory.{key}"), reason.clone());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Everything that was read of one target at one moment.
+
+use swbpf_common::slot::PARTS;
+
+use crate::{
+    probe::{Histograms, Losses, SlotReading},
+    sampled::{
+        cgroupfs::{CpuFiles, EffectiveLimit, LimitLevel, MemoryFiles},
+        procfs::Process,
+    },
+};
+
+/// One reading. Everything but `kernel` is sampled.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// When: monotonic clock.
+    pub ns: u64,
+    /// What the kernel programs hold.
+    pub kernel: Option<KernelReading>,
+    /// The memory files.
+    pub memory: MemoryFiles,
+    /// The CPU files.
+    pub cpu: CpuFiles,
+    /// The lowest limit that holds.
+    pub limit: Option<EffectiveLimit>,
+    /// Its processes.
+    pub processes: Vec<Process>,
+    /// CPU time of sw-bpf itself until now.
+    pub own_cpu_ns: u64,
+}
+
+/// What the kernel programs hold of a target at one moment.
+#[derive(Debug, Clone)]
+pub struct KernelReading {
+    /// Its slot.
+    pub slot: SlotReading,
+    /// Where its time went.
+    pub histograms: Histograms,
+    /// What was lost since the programs were loaded.
+    pub losses: Losses,
+    /// Level and parts before and after the memory files were read; `None` where they changed meanwhile.
+    pub around_files: Option<(i64, [i64; PARTS])>,
+    /// Whether the memory files were up to date: no change since the kernel last flushed its statistics.
+    pub is_flushed: bool,
+}
+
+/// A look at the processes of a target while its memory was near a peak.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// Needed memory at the look, in pages from the start values.
+    pub level: i64,
+    /// The processes.
+    pub processes: Vec<Process>,
+}
+
+/// A kill for want of memory, with the limit that was hit where it is known.
+#[derive(Debug, Clone)]
+pub struct Kill {
+    /// What the kernel told.
+    pub notice: crate::probe::Notice,
+    /// The level whose limit was hit.
+    pub limit: Option<LimitLevel>,
+}

@@ -1,0 +1,32 @@
+//! Do: the tasks of the command line, each a straight line from target to output.
+
+mod attach;
+mod calibrate;
+mod listen;
+mod meter;
+mod once;
+mod run;
+mod scan;
+mod signals;
+
+use std::process::ExitCode;
+
+use crate::{
+    cli::{Invocation, Verb},
+    error::Error,
+};
+
+/// Does what was asked and gives the exit code.
+pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Other(anyhow::Error::new(error).context("start the event loop")))?;
+    runtime.block_on(async {
+        match &invocation.verb {
+            Verb::Run(run) => run::run(run, invocation.force_source).await,
+            Verb::Attach(target) => attach::attach(target, invocation.force_source).await,
+            Verb::Once(once) => once::once(once, invocation.force_source).await,
+        }
+    })
+}

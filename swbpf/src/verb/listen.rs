@@ -1,0 +1,78 @@
+//! The event loop of a measurement: notices as they come, a look a second, and whatever ends it.
+
+use std::{future::Future, os::fd::OwnedFd, pin::pin, time::Duration};
+
+use anyhow::Context;
+use tokio::{
+    io::unix::AsyncFd,
+    time::{Instant, MissedTickBehavior, interval_at, sleep},
+};
+
+use super::meter::Meter;
+use crate::error::Error;
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why a measurement ended.
+pub enum End<T> {
+    /// The target was removed.
+    Gone,
+    /// What was waited for came.
+    Came(T),
+}
+
+/// Measures until `end` comes, the target is gone, or `each_look`, called after each look, says that it is over.
+pub async fn listen<T>(
+    meter: &mut Meter,
+    end: impl Future<Output = T>,
+    mut each_look: impl FnMut(&mut Meter) -> Result<bool, Error>,
+) -> Result<End<T>, Error> {
+    let mut end = pin!(end);
+    let notices = notices(meter)?;
+    let mut looks = interval_at(Instant::now() + LOOK, LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let calibrated = meter.calibrator().left();
+        tokio::select! {
+            came = &mut end => return Ok(End::Came(came)),
+            result = readable(notices.as_ref()) => {
+                result.context("wait for notices of the kernel programs")?;
+                if meter.hear()? {
+                    return Ok(End::Gone);
+                }
+            }
+            () = sleep(calibrated.unwrap_or_default()), if calibrated.is_some() => meter.end_calibration(),
+            _ = looks.tick() => {
+                meter.look()?;
+                if each_look(meter)? {
+                    return Ok(End::Gone);
+                }
+            }
+        }
+    }
+}
+
+fn notices(meter: &Meter) -> Result<Option<AsyncFd<OwnedFd>>, Error> {
+    let Some(probe) = meter.probe() else {
+        return Ok(None);
+    };
+    let fd = probe
+        .notice_fd()
+        .context("duplicate the ring buffer's descriptor")?;
+    // SAFETY: an `OwnedFd` keeps the same open file description until it is dropped.
+    Ok(Some(
+        unsafe { AsyncFd::register(fd) }.context("watch the ring buffer")?,
+    ))
+}
+
+/// Waits until a notice is there; for ever where there are no notices.
+async fn readable(notices: Option<&AsyncFd<OwnedFd>>) -> std::io::Result<()> {
+    match notices {
+        Some(notices) => {
+            notices.readable().await?.clear_ready();
+            Ok(())
+        }
+        None => std::future::pending().await,
+    }
+}

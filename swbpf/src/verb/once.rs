@@ -1,0 +1,33 @@
+//! `sw-bpf --once`: one window, one answer.
+
+use std::process::ExitCode;
+
+use tokio::time::sleep;
+
+use super::{attach::target_of, listen::listen, meter::Meter};
+use crate::{
+    cli::{ForcedSource, Once},
+    error::Error,
+    job::cgroup::Hierarchies,
+    out::{self, json, text},
+    snapshot::Kind,
+};
+
+/// Measures for the window and answers on standard output.
+pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    let hierarchies = Hierarchies::detect()?;
+    let (cgroup, target) = target_of(&hierarchies, &once.target)?;
+    let mut meter = Meter::begin(&hierarchies, cgroup, target, false, force)?;
+    // A target that ends within the window has its answer all the same.
+    listen(&mut meter, sleep(once.window), |_| Ok(false)).await?;
+    meter.finish()?;
+    let snapshot = meter.snapshot(Kind::Once, None);
+    let answer = if once.json {
+        json::line(&snapshot)?
+    } else {
+        text::summary(&snapshot)
+    };
+    // A reader that has gone is success.
+    let _ = out::tell(&answer)?;
+    Ok(ExitCode::SUCCESS)
+}

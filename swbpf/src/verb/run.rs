@@ -1,0 +1,140 @@
+//! `sw-bpf run`: a command in a cgroup of its own, measured from its first instruction.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    process::{ExitCode, ExitStatus},
+};
+
+use anyhow::Context;
+use tokio::process::{Child, Command};
+
+use super::{
+    attach::told,
+    listen::{End, listen},
+    meter::Meter,
+    signals::{Signals, is_from_process},
+};
+use crate::{
+    cli::{self, ForcedSource},
+    error::Error,
+    job::cgroup::{Hierarchies, OwnCgroup},
+    out::{self, json::Record, text},
+    snapshot::{Exit, Kind, TargetKind},
+};
+
+/// Runs the command with this process's own input and output, and tells on standard error what it needed.
+pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    let hierarchies = Hierarchies::detect()?;
+    let mut record = run.json.as_deref().map(Record::create).transpose()?;
+    let mut own = OwnCgroup::create(&hierarchies)?;
+    if let Some(bytes) = run.limit_mem {
+        own.set_memory_limit(bytes)?;
+    }
+    let command = run
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let target = told(own.cgroup(), TargetKind::Command, None, Some(command));
+    let signals = Signals::catch()?;
+    let mut meter = Meter::begin(&hierarchies, own.cgroup().clone(), target, true, force)?;
+    let mut child = start(&run.command, &own)?;
+    let mut failure = None;
+    let status = follow(&mut meter, &mut child, &signals, |meter| {
+        keep(&mut failure, record.as_mut(), meter, Kind::Progress, None);
+    })
+    .await?;
+    meter.finish()?;
+    let exit = Exit {
+        code: status.code(),
+        signal: status.signal(),
+    };
+    out::tell_aside(&text::summary(&meter.snapshot(Kind::Summary, Some(exit))));
+    keep(&mut failure, record.as_mut(), &meter, Kind::Summary, Some(exit));
+    // The command has been run: what fails from here on is told, and its own code stays.
+    for error in failure.into_iter().chain(own.remove().err().map(Error::from)) {
+        error.report();
+    }
+    Ok(code_of(status))
+}
+
+/// Starts the command inside the cgroup.
+fn start(command: &[std::ffi::OsString], own: &OwnCgroup) -> Result<Child, Error> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| anyhow::anyhow!("no command was given: name one behind --"))?;
+    let files = own.join_files()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // SAFETY: between fork and exec, `join` does nothing but write(2) on files that are open.
+    unsafe { command.pre_exec(move || files.join()) };
+    command.spawn().map_err(|error| Error::of_exec(program, error))
+}
+
+/// Measures until the command has ended; signals that are sent to sw-bpf go to it.
+async fn follow(
+    meter: &mut Meter,
+    child: &mut Child,
+    signals: &Signals,
+    mut each_look: impl FnMut(&Meter),
+) -> Result<ExitStatus, Error> {
+    let pid = child.id();
+    let ended = async {
+        loop {
+            tokio::select! {
+                status = child.wait() => return status,
+                signal = signals.next() => {
+                    let signal = signal?;
+                    if is_from_process(&signal) {
+                        pass(pid, signal.ssi_signo);
+                    }
+                }
+            }
+        }
+    };
+    let status = listen(meter, ended, |meter| {
+        each_look(meter);
+        Ok(false)
+    })
+    .await?;
+    match status {
+        End::Came(status) => Ok(status.context("wait for the command")?),
+        // The cgroup was removed under the command by someone else: it lives on elsewhere.
+        End::Gone => Ok(child.wait().await.context("wait for the command")?),
+    }
+}
+
+/// Sends a signal on. The command has not been waited for, so its number is still its own.
+fn pass(pid: Option<u32>, signal: u32) {
+    let pid = pid
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(rustix::process::Pid::from_raw);
+    let signal = i32::try_from(signal)
+        .ok()
+        .and_then(rustix::process::Signal::from_named_raw);
+    if let Some((pid, signal)) = pid.zip(signal) {
+        // A command that has just ended needs it no more.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Adds a line to the record, and keeps the first failure for the end.
+fn keep(
+    failure: &mut Option<Error>,
+    record: Option<&mut Record>,
+    meter: &Meter,
+    kind: Kind,
+    exit: Option<Exit>,
+) {
+    if let Some(record) = record.filter(|_| failure.is_none()) {
+        *failure = record.append(&meter.snapshot(kind, exit)).err();
+    }
+}
+
+/// The command's own code; 128 + n where signal n ended it, as a shell has it.
+fn code_of(status: ExitStatus) -> ExitCode {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
