@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use object::build::elf::{Builder, SectionData};
 use object::elf::SHT_STRTAB;
 
+use crate::atomics;
 use crate::command::{root, run as run_command, target_dir};
 use crate::sources;
 use crate::toolchain::{Toolchain, cargo_home};
@@ -146,6 +147,7 @@ fn compile(toolchain: &Toolchain, dir: &Path) -> Result<Vec<u8>> {
     run_command(&mut compilation(toolchain, dir))?;
     let built = dir.join(TARGET).join("bpf/swbpf-ebpf");
     let bytes = fs::read(&built).with_context(|| built.display().to_string())?;
+    atomics::check(&bytes)?;
     strip(&bytes).with_context(|| format!("cannot strip {}", built.display()))
 }
 

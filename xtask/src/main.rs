@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "the report of a task is its output")]
 
+mod atomics;
 mod bless;
 mod build_ebpf;
 mod check;
