@@ -9,6 +9,8 @@ mod memory;
 mod overhead;
 mod peak;
 mod reading;
+mod reasons;
+mod told;
 mod whole;
 
 pub use clock::Clock;

@@ -17,7 +17,14 @@ fn assert_doc(name: &str, text: &str) {
         fs::write(&path, text).expect("doc");
     }
     let stored = fs::read_to_string(&path).expect("doc; SWBPF_BLESS=1 makes it");
-    assert_eq!(stored, text, "docs/{name} is stale: SWBPF_BLESS=1 rewrites it");
+    let differing = stored
+        .lines()
+        .zip(text.lines())
+        .find(|(stored, told)| stored != told);
+    assert!(
+        stored == text,
+        "docs/{name} is stale, `cargo xtask bless` rewrites it: {differing:?}"
+    );
 }
 
 #[test]

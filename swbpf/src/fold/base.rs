@@ -138,6 +138,11 @@ impl Base {
         self.kernel.middle()
     }
 
+    /// Pages to add to needed memory.
+    pub fn pages(&self) -> Option<i64> {
+        Some(self.lru()? + self.kernel()?)
+    }
+
     /// How far the sum can be off, either way, in pages.
     pub fn bound(&self) -> Option<u64> {
         let off = |part: &Part| {

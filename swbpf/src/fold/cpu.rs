@@ -25,41 +25,7 @@ pub fn told(from: &Reading, to: &Reading, peak_cores: Option<f64>, unknown: &mut
         .kernel
         .as_ref()
         .map(|kernel| concurrency(&kernel.histograms.concurrency_ns));
-    let mut because = |key: &str, is_known: bool, reason: &str| {
-        if !is_known {
-            unknown.insert(format!("cpu.{key}"), reason.to_owned());
-        }
-    };
-    let no_usage = to
-        .cpu
-        .unknown
-        .get("usage_ns")
-        .map_or("the window has no length", String::as_str);
-    for key in ["busy_cores", "busy_seconds", "effective_cores", "usage_percent"] {
-        because(key, busy_cores.is_some(), no_usage);
-    }
-    because("usage_ns", to.cpu.usage_ns.is_some(), no_usage);
-    because(
-        "concurrency",
-        concurrency.is_some(),
-        "only the kernel programs see how many threads run at once",
-    );
-    because(
-        "per_cpu_busy_seconds",
-        to.kernel.is_some(),
-        "only the kernel programs count it per processor",
-    );
-    because(
-        "peak_effective_cores",
-        peak_cores.is_some(),
-        "no whole second was measured",
-    );
-    because(
-        "cores_allocated",
-        cores_allocated.is_some(),
-        to.cpu.unknown.get("cpus").map_or("", String::as_str),
-    );
-    Cpu {
+    let cpu = Cpu {
         source,
         busy_cores,
         busy_seconds: busy_ns.map(|busy| busy as f64 / 1e9),
@@ -72,7 +38,49 @@ pub fn told(from: &Reading, to: &Reading, peak_cores: Option<f64>, unknown: &mut
         peak_effective_cores: peak_cores,
         per_cpu_busy_seconds: per_cpu(from, to),
         concurrency,
+    };
+    note_unknown(&cpu, to, unknown);
+    cpu
+}
+
+/// The reason of each number that is not known.
+fn note_unknown(cpu: &Cpu, to: &Reading, unknown: &mut Unknown) {
+    let mut because = |key: &str, is_known: bool, reason: &str| {
+        if !is_known {
+            unknown.insert(format!("cpu.{key}"), reason.to_owned());
+        }
+    };
+    let no_usage = to
+        .cpu
+        .unknown
+        .get("usage_ns")
+        .map_or("the window has no length", String::as_str);
+    let no_cores = to.cpu.unknown.get("cpus").map_or(no_usage, String::as_str);
+    for (value, key) in [
+        (cpu.busy_cores, "busy_cores"),
+        (cpu.busy_seconds, "busy_seconds"),
+        (cpu.effective_cores, "effective_cores"),
+    ] {
+        because(key, value.is_some(), no_usage);
     }
+    because("cores_allocated", cpu.cores_allocated.is_some(), no_cores);
+    because("usage_percent", cpu.usage_percent.is_some(), no_cores);
+    because("usage_ns", cpu.usage_ns.is_some(), no_usage);
+    because(
+        "concurrency",
+        cpu.concurrency.is_some(),
+        "only the kernel programs see how many threads run at once",
+    );
+    because(
+        "per_cpu_busy_seconds",
+        cpu.per_cpu_busy_seconds.is_some(),
+        "only the kernel programs count it per processor",
+    );
+    because(
+        "peak_effective_cores",
+        cpu.peak_effective_cores.is_some(),
+        "no whole second was measured",
+    );
 }
 
 /// CPU time from one reading to another: as counted, else by the kernel's own accounting.

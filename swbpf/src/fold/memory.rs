@@ -6,7 +6,7 @@ use super::{
     Reading, Unknown,
     base::{Base, Evidence},
 };
-use crate::sampled::cgroupfs::MemoryFiles;
+use crate::sampled::{cgroupfs::MemoryFiles, procfs::Process};
 
 /// Bytes of a page.
 pub fn page_bytes() -> u64 {
@@ -32,7 +32,7 @@ pub struct Parts {
     /// Page cache, shared memory not among it.
     pub file: u64,
     /// Swapped out.
-    pub swap: u64,
+    pub swap: Option<u64>,
 }
 
 impl Parts {
@@ -45,7 +45,21 @@ impl Parts {
             shmem: to_bytes(parts[SHMEM]),
             kernel: to_bytes(parts[KERNEL] + kernel),
             file: to_bytes(parts[FILE] - parts[SHMEM]),
-            swap: to_bytes(parts[SWAP]),
+            swap: Some(to_bytes(parts[SWAP])),
+        })
+    }
+}
+
+impl Parts {
+    /// As the files have them.
+    pub fn read(files: &MemoryFiles) -> Option<Self> {
+        Some(Self {
+            needed: files.needed()?,
+            anon: files.anon_bytes?,
+            shmem: files.shmem_bytes?,
+            kernel: files.kernel_bytes?,
+            file: files.file()?,
+            swap: files.swap_bytes,
         })
     }
 }
@@ -87,4 +101,18 @@ pub fn note_unknown(files: &MemoryFiles, unknown: &mut Unknown) {
             unknown.insert(format!("memory.{key}"), reason.clone());
         }
     }
+}
+
+/// Huge pages of all processes; `None` where there is none to read.
+pub fn hugetlb(processes: &[Process]) -> Option<u64> {
+    let is_any = !processes.is_empty();
+    is_any
+        .then(|| processes.iter().map(|process| process.hugetlb_bytes).sum())
+        .flatten()
+}
+
+/// Resident sets of all processes; `None` where there is none to read.
+pub fn rss_sum(processes: &[Process]) -> Option<u64> {
+    let is_any = !processes.is_empty();
+    is_any.then(|| processes.iter().map(|process| process.rss_bytes).sum())
 }

@@ -80,7 +80,7 @@ pub fn counted(kernel: &KernelReading, base: &Base, witnesses: &Witnesses, begin
         file_bytes: Some(parts.file),
         file_mapped_bytes: Some(to_bytes(peak.parts[FILE_MAPPED])),
         thp_bytes: Some(to_bytes(peak.parts[THP])),
-        swap_bytes: Some(parts.swap),
+        swap_bytes: parts.swap,
         process_count: scan.map(|scan| scan.processes.len() as u64),
         thread_count: scan.map(|scan| scan.processes.iter().map(|process| process.threads).sum()),
         raised_by: witnesses.raised_by.as_ref().map(|(_, task)| task.clone()),

@@ -1,26 +1,25 @@
 //! The whole of a measurement, reading by reading.
 
 use super::{
-    Clock, KernelReading, Reading, Scan, Unknown,
+    Clock, Reading, Scan, Unknown,
     base::Base,
-    cpu, levels,
+    cpu,
     looks::Looks,
-    memory::{self, Parts, page_bytes, to_bytes},
+    memory::{self, page_bytes, to_bytes},
     overhead::Calibration,
-    peak::{self, Witnesses},
+    peak::Witnesses,
     reading::Kill,
 };
 use crate::{
     probe::Losses,
-    sampled::procfs::Process,
     snapshot::{
-        Coverage, Exit, Kind, Loss, Memory, OomKill, Probes, SCHEMA_VERSION, Snapshot, Source, Target,
-        TargetKind, Task,
+        Coverage, Exit, Kind, Loss, OomKill, Probes, SCHEMA_VERSION, Snapshot, Source, Target, TargetKind,
+        Task,
     },
 };
 
 /// Seconds between two looks.
-const LOOK_SECONDS: f64 = 1.0;
+pub(super) const LOOK_SECONDS: f64 = 1.0;
 
 /// What is measured, and how; it does not change meanwhile.
 #[derive(Debug, Clone)]
@@ -42,25 +41,25 @@ pub struct Subject {
 /// A measurement under way.
 #[derive(Debug)]
 pub struct Fold {
-    subject: Subject,
-    begin: Clock,
-    base: Base,
-    first: Reading,
-    previous: Reading,
-    last: Reading,
+    pub(super) subject: Subject,
+    pub(super) begin: Clock,
+    pub(super) base: Base,
+    pub(super) first: Reading,
+    pub(super) previous: Reading,
+    pub(super) last: Reading,
     /// The reading with the highest needed memory by the files.
-    highest: Reading,
-    readings: u64,
-    looks: u64,
-    each_second: Looks,
-    each_30_s: Looks,
-    rss_peak: Option<u64>,
-    hugetlb_peak: Option<u64>,
-    working_set_peak: Option<u64>,
-    cores_peak: Option<f64>,
-    witnesses: Witnesses,
-    kills: Vec<Kill>,
-    calibration: Calibration,
+    pub(super) highest: Reading,
+    pub(super) readings: u64,
+    pub(super) looks: u64,
+    pub(super) each_second: Looks,
+    pub(super) each_30_s: Looks,
+    pub(super) rss_peak: Option<u64>,
+    pub(super) hugetlb_peak: Option<u64>,
+    pub(super) working_set_peak: Option<u64>,
+    pub(super) cores_peak: Option<f64>,
+    pub(super) witnesses: Witnesses,
+    pub(super) kills: Vec<Kill>,
+    pub(super) calibration: Calibration,
 }
 
 impl Fold {
@@ -135,7 +134,7 @@ impl Fold {
 
     /// The processes were looked at near a peak.
     pub fn scanned(&mut self, scan: Scan) {
-        self.rss_peak = self.rss_peak.max(rss_sum(&scan.processes));
+        self.rss_peak = self.rss_peak.max(memory::rss_sum(&scan.processes));
         self.witnesses.scanned(scan);
     }
 
@@ -227,245 +226,17 @@ impl Fold {
 
     fn keep_maxima(&mut self) {
         let last = &self.last;
-        self.rss_peak = self.rss_peak.max(rss_sum(&last.processes));
-        self.hugetlb_peak = self.hugetlb_peak.max(hugetlb(last));
+        self.rss_peak = self.rss_peak.max(memory::rss_sum(&last.processes));
+        self.hugetlb_peak = self.hugetlb_peak.max(memory::hugetlb(&last.processes));
         self.working_set_peak = self.working_set_peak.max(last.memory.working_set());
         if last.memory.needed() > self.highest.memory.needed() {
             self.highest = last.clone();
         }
     }
 
-    /// What the kernel programs hold of memory, where they can count it.
-    fn counted(&self) -> Option<&KernelReading> {
-        self.last
-            .kernel
-            .as_ref()
-            .filter(|_| self.subject.memory_not_counted.is_none())
-    }
-
-    fn memory(&self, unknown: &mut Unknown) -> Memory {
-        let files = &self.last.memory;
-        memory::note_unknown(files, unknown);
-        let counted = self.counted();
-        let now =
-            counted.and_then(|kernel| Parts::counted(kernel.slot.level, &kernel.slot.parts, &self.base));
-        let needed = counted.map_or(files.needed(), |_| now.map(|parts| parts.needed));
-        let needed_peak = match counted {
-            Some(kernel) => Parts::counted(kernel.slot.peak.level, &kernel.slot.peak.parts, &self.base)
-                .map(|peak| peak.needed),
-            None => self.highest.memory.needed(),
-        };
-        let source = match (counted, needed) {
-            (Some(_), _) => Source::Kernel,
-            (None, Some(_)) => Source::Sampled,
-            (None, None) => Source::Unavailable,
-        };
-        let levels = counted.and_then(|kernel| self.levels(kernel));
-        let limit_bytes = self.last.limit.as_ref().map(|limit| limit.bytes);
-        let percent_of_limit = |bytes: Option<u64>| {
-            bytes
-                .zip(limit_bytes)
-                .map(|(bytes, limit)| bytes as f64 / limit as f64 * 100.0)
-        };
-        let inflation = |bytes: Option<u64>| {
-            bytes
-                .zip(needed_peak.filter(|peak| *peak > 0))
-                .map(|(bytes, peak)| bytes as f64 / peak as f64)
-        };
-        let base_pages = self
-            .base
-            .lru()
-            .zip(self.base.kernel())
-            .map_or(0, |(lru, kernel)| lru + kernel);
-        let looked = |looks: &Looks| {
-            looks.told(needed_peak, |pages| {
-                to_bytes(pages + counted.map_or(0, |_| base_pages))
-            })
-        };
-        let told = Memory {
-            source,
-            needed_bytes: needed,
-            needed_peak_bytes: needed_peak,
-            needed_peak_samples: (source == Source::Sampled).then_some(self.readings),
-            error_bound_bytes: counted
-                .and_then(|_| self.base.bound())
-                .map(|pages| (pages + self.subject.batch_bound_pages) * page_bytes()),
-            anon_bytes: counted.map_or(files.anon_bytes, |_| now.map(|parts| parts.anon)),
-            shmem_bytes: counted.map_or(files.shmem_bytes, |_| now.map(|parts| parts.shmem)),
-            kernel_bytes: counted.map_or(files.kernel_bytes, |_| now.map(|parts| parts.kernel)),
-            file_bytes: counted.map_or(files.file(), |_| now.map(|parts| parts.file)),
-            swap_bytes: counted.map_or(files.swap_bytes, |_| now.map(|parts| parts.swap)),
-            hugetlb_bytes: hugetlb(&self.last),
-            hugetlb_peak_bytes: self.hugetlb_peak,
-            peak: match counted {
-                Some(kernel) => peak::counted(kernel, &self.base, &self.witnesses, self.begin),
-                None => peak::sampled(&self.highest, self.begin, LOOK_SECONDS),
-            },
-            high: levels
-                .as_deref()
-                .zip(needed_peak)
-                .and_then(|(levels, peak)| levels::high(levels, peak)),
-            levels,
-            current_bytes: files.current_bytes,
-            peak_bytes: files.peak_bytes,
-            limit_bytes,
-            usage_percent: percent_of_limit(files.current_bytes),
-            working_set_bytes: files.working_set(),
-            cache_bytes: files.cache_bytes,
-            peak_working_set_bytes: self.working_set_peak,
-            working_set_percent: percent_of_limit(files.working_set()),
-            rss_sum_bytes: rss_sum(&self.last.processes),
-            rss_sum_peak_bytes: self.rss_peak,
-            rss_inflation: inflation(self.rss_peak),
-            cache_inflation: inflation(files.peak_bytes),
-            sampled_1s: looked(&self.each_second),
-            sampled_30s: looked(&self.each_30_s),
-        };
-        self.note_memory(&told, unknown);
-        told
-    }
-
-    fn levels(&self, kernel: &KernelReading) -> Option<Vec<crate::snapshot::Level>> {
-        let base = self.base.lru()? + self.base.kernel()?;
-        Some(levels::levels(&kernel.histograms.levels_ns, |pages| {
-            to_bytes(pages + base)
-        }))
-    }
-
-    /// The reason of each number of memory that is not known.
-    fn note_memory(&self, memory: &Memory, unknown: &mut Unknown) {
-        let not_counted = match &self.subject.memory_not_counted {
-            Some(reason) => reason.clone(),
-            None if self.last.kernel.is_none() => "only the kernel programs count every change".to_owned(),
-            None => "memory changed at every comparison with the kernel's files: measure longer".to_owned(),
-        };
-        let none_near = "no such moment within the coverage".to_owned();
-        let mut because = |key: &str, is_known: bool, reason: &str| {
-            if !is_known {
-                unknown
-                    .entry(format!("memory.{key}"))
-                    .or_insert_with(|| reason.to_owned());
-            }
-        };
-        because("needed_bytes", memory.needed_bytes.is_some(), &not_counted);
-        because(
-            "needed_peak_bytes",
-            memory.needed_peak_bytes.is_some(),
-            &not_counted,
-        );
-        because(
-            "needed_peak_samples",
-            memory.needed_peak_samples.is_some(),
-            "not sampled",
-        );
-        because(
-            "error_bound_bytes",
-            memory.error_bound_bytes.is_some(),
-            &not_counted,
-        );
-        because("levels", memory.levels.is_some(), &not_counted);
-        because(
-            "high",
-            memory.high.is_some(),
-            if memory.levels.is_some() {
-                &none_near
-            } else {
-                &not_counted
-            },
-        );
-        because("peak", memory.peak.is_some(), &not_counted);
-        for (key, value) in [
-            ("anon_bytes", memory.anon_bytes),
-            ("shmem_bytes", memory.shmem_bytes),
-            ("kernel_bytes", memory.kernel_bytes),
-            ("file_bytes", memory.file_bytes),
-            ("swap_bytes", memory.swap_bytes),
-        ] {
-            because(
-                key,
-                value.is_some(),
-                self.last.memory.unknown.get(key).unwrap_or(&not_counted),
-            );
-        }
-        because("limit_bytes", memory.limit_bytes.is_some(), "no limit is set");
-        for (key, value) in [
-            ("usage_percent", memory.usage_percent),
-            ("working_set_percent", memory.working_set_percent),
-        ] {
-            because(key, value.is_some(), "no limit is set");
-        }
-        for (key, value) in [
-            ("rss_inflation", memory.rss_inflation),
-            ("cache_inflation", memory.cache_inflation),
-        ] {
-            because(key, value.is_some(), "one of the two numbers is not known");
-        }
-        for (key, value) in [
-            ("rss_sum_bytes", memory.rss_sum_bytes),
-            ("rss_sum_peak_bytes", memory.rss_sum_peak_bytes),
-            ("hugetlb_bytes", memory.hugetlb_bytes),
-            ("hugetlb_peak_bytes", memory.hugetlb_peak_bytes),
-            ("peak_working_set_bytes", memory.peak_working_set_bytes),
-            ("working_set_bytes", memory.working_set_bytes),
-        ] {
-            because(key, value.is_some(), "no process was alive when it was looked at");
-        }
-        for (key, looks) in [
-            ("sampled_1s", &memory.sampled_1s),
-            ("sampled_30s", &memory.sampled_30s),
-        ] {
-            because(
-                &format!("{key}.peak_bytes"),
-                looks.peak_bytes.is_some(),
-                "it never looked",
-            );
-            because(
-                &format!("{key}.missed_percent"),
-                looks.missed_percent.is_some(),
-                "it never looked",
-            );
-        }
-    }
-
-    /// The reason of each part of a snapshot that this target or this version does not have.
-    fn note_absent(&self, exit: Option<Exit>, unknown: &mut Unknown) {
-        let mut because = |key: &str, reason: &str| unknown.insert(key.to_owned(), reason.to_owned());
-        because("job_id", "the target was not named by a job");
-        because("step_id", "the target was not named by a job");
-        because("gpus", "this version reads no graphics processors");
-        if !self.subject.from_start {
-            because("elapsed_seconds", "the target ran before it was measured");
-        }
-        match exit {
-            None => {
-                because("exit", "no command of sw-bpf's own has ended");
-            }
-            Some(Exit { code: None, .. }) => {
-                because("exit.code", "a signal ended the command");
-            }
-            Some(Exit { signal: None, .. }) => {
-                because("exit.signal", "the command exited by itself");
-            }
-            Some(_) => {}
-        }
-        let target = &self.subject.target;
-        if target.pid.is_none() {
-            because("target.pid", "the target was not named by a process");
-        }
-        if target.command.is_none() {
-            because("target.command", "the target is not a command of sw-bpf's own");
-        }
-        if target.cgroup_version.is_none() {
-            because("target.cgroup_version", "no hierarchy counts the target's memory");
-        }
-        if self.subject.probes.reason.is_none() {
-            because("probes.reason", "the best source is used");
-        }
-    }
-
     fn oom_kills(&self) -> Vec<OomKill> {
-        let bytes =
-            |pages: i64| to_bytes(pages + self.base.lru().unwrap_or(0) + self.base.kernel().unwrap_or(0));
+        let base = self.base.pages().unwrap_or(0);
+        let bytes = |pages: i64| to_bytes(pages + base);
         let task = |(pid, comm): &(u32, String)| Task {
             pid: *pid,
             comm: comm.clone(),
@@ -507,38 +278,7 @@ impl Fold {
     fn overhead(&self, seconds: f64, unknown: &mut Unknown) -> crate::snapshot::Overhead {
         let own_ns = self.last.own_cpu_ns.saturating_sub(self.first.own_cpu_ns);
         let told = self.calibration.told(own_ns, seconds);
-        for (key, value) in [
-            ("agent_cpu_percent", told.agent_cpu_percent),
-            ("ns_per_event", told.ns_per_event),
-            ("programs_cpu_percent", told.programs_cpu_percent),
-        ] {
-            if value.is_none() {
-                unknown.insert(
-                    format!("overhead.{key}"),
-                    "no event within a calibration window".to_owned(),
-                );
-            }
-        }
+        Self::note_overhead(&told, unknown);
         told
     }
-}
-
-/// Huge pages of all processes; `None` where there is none to read.
-fn hugetlb(reading: &Reading) -> Option<u64> {
-    let is_any = !reading.processes.is_empty();
-    is_any
-        .then(|| {
-            reading
-                .processes
-                .iter()
-                .map(|process| process.hugetlb_bytes)
-                .sum()
-        })
-        .flatten()
-}
-
-/// Resident sets of all processes; `None` where there is none to read.
-fn rss_sum(processes: &[Process]) -> Option<u64> {
-    let is_any = !processes.is_empty();
-    is_any.then(|| processes.iter().map(|process| process.rss_bytes).sum())
 }

@@ -1,0 +1,133 @@
+//! The section on memory of a snapshot: as counted in the kernel where it can be, else as the files have it.
+
+use super::{
+    Fold, KernelReading, Unknown, levels,
+    looks::Looks,
+    memory::{self, Parts, hugetlb, page_bytes, rss_sum, to_bytes},
+    peak,
+    whole::LOOK_SECONDS,
+};
+use crate::{
+    sampled::cgroupfs::MemoryFiles,
+    snapshot::{Level, Memory, Peak, SampledPeak, Source},
+};
+
+/// What differs between the two sources.
+struct Needed {
+    source: Source,
+    now: Option<Parts>,
+    peak_bytes: Option<u64>,
+    peak: Option<Peak>,
+    levels: Option<Vec<Level>>,
+    error_bound_bytes: Option<u64>,
+    samples: Option<u64>,
+}
+
+impl Fold {
+    /// The section, and the reason of each number that is not known.
+    pub(super) fn memory(&self, unknown: &mut Unknown) -> Memory {
+        let needed = match self.counted() {
+            Some(kernel) => self.needed_counted(kernel),
+            None => self.needed_sampled(),
+        };
+        let files = &self.last.memory;
+        memory::note_unknown(files, unknown);
+        let told = self.told(needed, files);
+        self.note_memory(&told, unknown);
+        told
+    }
+
+    /// What the kernel programs hold of memory, where they can count it.
+    fn counted(&self) -> Option<&KernelReading> {
+        self.last
+            .kernel
+            .as_ref()
+            .filter(|_| self.subject.memory_not_counted.is_none())
+    }
+
+    fn needed_counted(&self, kernel: &KernelReading) -> Needed {
+        let parts = |level, parts| Parts::counted(level, parts, &self.base);
+        let bound = self
+            .base
+            .bound()
+            .map(|pages| pages + self.subject.batch_bound_pages);
+        let base = self.base.pages();
+        let levels =
+            base.map(|base| levels::levels(&kernel.histograms.levels_ns, |pages| to_bytes(pages + base)));
+        Needed {
+            source: Source::Kernel,
+            now: parts(kernel.slot.level, &kernel.slot.parts),
+            peak_bytes: parts(kernel.slot.peak.level, &kernel.slot.peak.parts).map(|peak| peak.needed),
+            peak: peak::counted(kernel, &self.base, &self.witnesses, self.begin),
+            levels,
+            error_bound_bytes: bound.map(|pages| pages * page_bytes()),
+            samples: None,
+        }
+    }
+
+    fn needed_sampled(&self) -> Needed {
+        let now = Parts::read(&self.last.memory);
+        Needed {
+            source: now.map_or(Source::Unavailable, |_| Source::Sampled),
+            now,
+            peak_bytes: self.highest.memory.needed(),
+            peak: peak::sampled(&self.highest, self.begin, LOOK_SECONDS),
+            levels: None,
+            error_bound_bytes: None,
+            samples: now.map(|_| self.readings),
+        }
+    }
+
+    fn told(&self, needed: Needed, files: &MemoryFiles) -> Memory {
+        let peak_bytes = needed.peak_bytes;
+        let limit_bytes = self.last.limit.as_ref().map(|limit| limit.bytes);
+        let working_set = files.working_set();
+        let part = |part: fn(&Parts) -> u64| needed.now.as_ref().map(part);
+        Memory {
+            source: needed.source,
+            needed_bytes: part(|parts| parts.needed),
+            needed_peak_bytes: peak_bytes,
+            needed_peak_samples: needed.samples,
+            error_bound_bytes: needed.error_bound_bytes,
+            anon_bytes: part(|parts| parts.anon),
+            shmem_bytes: part(|parts| parts.shmem),
+            kernel_bytes: part(|parts| parts.kernel),
+            file_bytes: part(|parts| parts.file),
+            swap_bytes: needed.now.and_then(|parts| parts.swap),
+            hugetlb_bytes: hugetlb(&self.last.processes),
+            hugetlb_peak_bytes: self.hugetlb_peak,
+            peak: needed.peak,
+            high: needed
+                .levels
+                .as_deref()
+                .zip(peak_bytes)
+                .and_then(|(levels, peak)| levels::high(levels, peak)),
+            levels: needed.levels,
+            current_bytes: files.current_bytes,
+            peak_bytes: files.peak_bytes,
+            limit_bytes,
+            usage_percent: ratio(files.current_bytes, limit_bytes).map(|part| part * 100.0),
+            working_set_bytes: working_set,
+            cache_bytes: files.cache_bytes,
+            peak_working_set_bytes: self.working_set_peak,
+            working_set_percent: ratio(working_set, limit_bytes).map(|part| part * 100.0),
+            rss_sum_bytes: rss_sum(&self.last.processes),
+            rss_sum_peak_bytes: self.rss_peak,
+            rss_inflation: ratio(self.rss_peak, peak_bytes),
+            cache_inflation: ratio(files.peak_bytes, peak_bytes),
+            sampled_1s: self.looked(&self.each_second, peak_bytes),
+            sampled_30s: self.looked(&self.each_30_s, peak_bytes),
+        }
+    }
+
+    /// What a sampler saw: of counted memory at the same counter, else in the files.
+    fn looked(&self, looks: &Looks, peak_bytes: Option<u64>) -> SampledPeak {
+        let base = self.counted().map_or(Some(0), |_| self.base.pages()).unwrap_or(0);
+        looks.told(peak_bytes, |pages| to_bytes(pages + base))
+    }
+}
+
+fn ratio(bytes: Option<u64>, by: Option<u64>) -> Option<f64> {
+    let by = by.filter(|by| *by > 0)?;
+    Some(bytes? as f64 / by as f64)
+}
