@@ -39,9 +39,6 @@ pub const fn level_of(word: u64) -> u64 {
     word & MASK
 }
 
-/// Bands in each doubling of the level: an edge is at most 1/16 away.
-pub const BANDS_PER_OCTAVE: u64 = 16;
-const OCTAVE_BITS: u32 = BANDS_PER_OCTAVE.ilog2();
 /// Number of bands, enough for every level.
 pub const BANDS: usize = 512;
 /// Bits of time in a band word: the span between two changes of band is right up to 208 days.
@@ -53,30 +50,74 @@ pub const BAND_TIME_MASK: u64 = (1 << BAND_TIME_BITS) - 1;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Levels {
-    /// Nanoseconds by band.
+    /// Nanoseconds by [number](Band::number) of the band.
     pub ns: [u64; BANDS],
 }
 
-/// Number of the band that `pages` falls into.
-#[inline(always)]
-pub fn band(pages: u64) -> u64 {
-    if pages < BANDS_PER_OCTAVE {
-        return pages;
-    }
-    let octave = u64::from(log2(pages) - OCTAVE_BITS) & 31;
-    (octave << OCTAVE_BITS) + (pages >> octave)
+/// A band of levels: those whose pages, shifted right, leave the same prefix of at most 5 bits. From 32 pages on there are
+/// 16 bands to each doubling, so that an edge is at most 1/16 away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Band {
+    shift: u64,
+    prefix: u64,
 }
 
-/// The lowest level of `band` and the lowest of the next one, in pages.
-#[inline(always)]
-pub const fn band_edges(band: u64) -> (u64, u64) {
-    if band < BANDS_PER_OCTAVE {
-        return (band, band + 1);
+const PREFIX_BITS: u32 = 5;
+const BANDS_PER_OCTAVE: u64 = 16;
+
+impl Band {
+    /// The band that `pages` falls into.
+    #[inline(always)]
+    pub fn of(pages: u64) -> Self {
+        // `pages | 16`: below 32 pages nothing is shifted out.
+        let shift = u64::from(log2(pages | BANDS_PER_OCTAVE) + 1 - PREFIX_BITS) & 31;
+        Self {
+            shift,
+            prefix: pages >> shift,
+        }
     }
-    // Masked, so that the verifier of the kernel and a reader of hostile bytes see a shift within the word.
-    let octave = ((band >> OCTAVE_BITS) - 1) & 31;
-    let step = BANDS_PER_OCTAVE + (band & (BANDS_PER_OCTAVE - 1));
-    (step << octave, (step + 1) << octave)
+
+    /// The band of a band word.
+    #[inline(always)]
+    pub const fn of_word(word: u64) -> Self {
+        Self {
+            shift: word >> (BAND_TIME_BITS + PREFIX_BITS),
+            prefix: word >> BAND_TIME_BITS & 31,
+        }
+    }
+
+    /// Joins the band and the time since when, on the monotonic clock.
+    #[inline(always)]
+    pub const fn since(self, ns: u64) -> u64 {
+        self.shift << (BAND_TIME_BITS + PREFIX_BITS) | self.prefix << BAND_TIME_BITS | (ns & BAND_TIME_MASK)
+    }
+
+    /// Whether `pages` falls into it.
+    #[inline(always)]
+    pub const fn holds(self, pages: u64) -> bool {
+        pages >> self.shift == self.prefix
+    }
+
+    /// Its number, counted from the lowest.
+    #[inline(always)]
+    pub const fn number(self) -> usize {
+        (self.shift * BANDS_PER_OCTAVE + self.prefix) as usize & (BANDS - 1)
+    }
+
+    /// The band of a number.
+    pub const fn of_number(number: usize) -> Self {
+        let number = number as u64 & (BANDS as u64 - 1);
+        let shift = (number / BANDS_PER_OCTAVE).saturating_sub(1);
+        Self {
+            shift,
+            prefix: number - shift * BANDS_PER_OCTAVE,
+        }
+    }
+
+    /// The lowest level in it and the lowest above it, in pages.
+    pub const fn edges(self) -> (u64, u64) {
+        (self.prefix << self.shift, (self.prefix + 1) << self.shift)
+    }
 }
 
 /// Every 6-bit word occurs once in it, so that a multiplication by a power of 2 brings a number of its own to the top.
@@ -113,29 +154,46 @@ fn log2(value: u64) -> u32 {
 mod tests {
     use super::*;
 
+    /// More numbers than levels have.
+    const NUMBERS: usize = 480;
+
     #[test]
     fn bands_join_without_gap_and_hold_their_levels() {
         let mut expected = 0;
-        for number in 0..480 {
-            let (from, to) = band_edges(number);
+        for number in 0..NUMBERS {
+            let band = Band::of_number(number);
+            let (from, to) = band.edges();
             assert_eq!(from, expected, "band {number}");
-            assert_eq!(band(from), number);
-            assert_eq!(band(to - 1), number);
+            for pages in [from, to - 1] {
+                assert_eq!(Band::of(pages), band);
+                assert!(band.holds(pages));
+            }
+            assert!(!band.holds(to) && (from == 0 || !band.holds(from - 1)));
+            assert_eq!(band.number(), number);
             expected = to;
         }
     }
 
     #[test]
     fn highest_level_has_a_band() {
-        assert!(band(MASK) < BANDS as u64);
+        let band = Band::of(MASK);
+        assert_eq!(Band::of_number(band.number()), band);
     }
 
     #[test]
     fn edges_are_within_a_sixteenth() {
-        for number in 16..480 {
-            let (from, to) = band_edges(number);
+        for number in 16..NUMBERS {
+            let (from, to) = Band::of_number(number).edges();
             assert!((to - from) * 16 <= from, "band {number}");
         }
+    }
+
+    #[test]
+    fn words_keep_band_and_time() {
+        let band = Band::of(77_777);
+        let word = band.since(123_456_789);
+        assert_eq!(Band::of_word(word), band);
+        assert_eq!(word & BAND_TIME_MASK, 123_456_789);
     }
 
     #[test]

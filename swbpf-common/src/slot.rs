@@ -17,46 +17,47 @@ pub const SWAP: usize = 6;
 /// Number of parts. Anonymous memory is not one: it is the level less shared and kernel memory, and so costs nothing.
 pub const PARTS: usize = 7;
 
-/// A peak: its level, when it was reached and left, and what it was made of.
+/// A peak: when it was reached and what it was made of.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peak {
     /// The kernel's tick (jiffies) in which it was reached.
     pub reached_tick: u64,
-    /// When the level first fell from it: monotonic clock.
-    pub left_ns: u64,
-    /// Parts in pages at that moment.
+    /// Parts in pages, when the level fell from it.
     pub parts: [i64; PARTS],
 }
 
 /// One tracked cgroup with all below it. Levels are biased ([`crate::level`]), counts are pages.
+///
+/// The highest level of all is the highest of `now`, `high` and `max`: `high` is raised when the level falls, and `max`
+/// when a bucket is closed.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     // The first cache line holds all that an ordinary change of memory touches.
     /// Needed memory now.
     pub now: u64,
-    /// Bucket of time and the highest level in it.
+    /// Bucket of time and the highest level that was fallen from in it, or that it began with.
     pub high: u64,
-    /// Bucket of time and the lowest level in it.
+    /// Bucket of time and the lowest level that was risen from in it, or that it began with.
     pub low: u64,
     /// Band of the level and the time since when.
     pub band: u64,
-    /// The kernel's tick in which `high` was last raised.
-    pub high_reached_tick: u64,
-    /// 1 while the level has not fallen since `high` was raised: the parts are those of the peak.
-    pub at_high: u64,
+    /// The kernel's tick in which the level last rose.
+    pub rise_tick: u64,
     /// Level above which the next peak is told.
     pub tell_above: u64,
     /// Number of threads on a CPU and the time since when ([`crate::running`]).
     pub running: u64,
+    /// To the next cache line.
+    pub spare: u64,
 
     // Written seldom.
     /// Parts now, in pages.
     pub parts: [i64; PARTS],
     /// The highest level of all buckets before the one of `high`.
     pub max: u64,
-    /// The peak at `high`, once the level has fallen from it.
+    /// The peak at `high`.
     pub high_peak: Peak,
     /// The peak at `max`.
     pub max_peak: Peak,
@@ -69,7 +70,7 @@ pub struct Slot {
     /// Tasks moved in.
     pub moved_in: u64,
     /// To the next cache line.
-    pub spare: [u64; 2],
+    pub spare_end: [u64; 4],
 }
 
 const _: () = assert!(size_of::<Slot>() == 320);

@@ -1,8 +1,11 @@
 //! Every change of a job's memory, as the kernel's own statistics count it.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    EbpfContext, cty::c_void, helpers::bpf_ktime_get_ns, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
 use swbpf_common::{
-    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS},
+    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS, Band},
     slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, SHMEM, SWAP, THP},
 };
 
@@ -15,12 +18,22 @@ use crate::{
 };
 
 /// `mod_memcg_lruvec_state(struct mem_cgroup *memcg, int item, int val)`: pages of the LRU and page tables.
+///
+/// Most events are of other items: what acts is a function of its own, so that these need not save its registers.
 #[btf_tracepoint(function = "mod_memcg_lruvec_state")]
 pub fn mod_memcg_lruvec_state(ctx: BtfTracePointContext) -> i32 {
     let item: u32 = ctx.arg(1);
     if offset!(lruvec_items) >> (item & 63) & 1 == 0 {
-        return 0;
+        0
+    } else {
+        lruvec(ctx.as_ptr())
     }
+}
+
+#[inline(never)]
+fn lruvec(ctx: *mut c_void) -> i32 {
+    let ctx = BtfTracePointContext::new(ctx);
+    let item: u32 = ctx.arg(1);
     let key = resolve(Css(ctx.arg(0)), User::Lruvec);
     let Some(tracked) = Tracked::by_key(key) else {
         return 0;
@@ -122,11 +135,9 @@ fn batched(tracked: Tracked, change: i64) -> i64 {
 /// Keeps the time by level: nothing to do while the level stays in its band.
 #[inline(always)]
 fn follow_band(tracked: Tracked, level: u64) {
-    let pages = level.wrapping_sub(BIAS);
     // SAFETY: a word of the slot.
-    let band = unsafe { atomic::load(&raw const (*tracked.slot).band) } >> BAND_TIME_BITS;
-    let (from, to) = level::band_edges(band);
-    if pages < from || pages >= to {
+    let word = unsafe { atomic::load(&raw const (*tracked.slot).band) };
+    if !Band::of_word(word).holds(level.wrapping_sub(BIAS)) {
         change_band(tracked);
     }
 }
@@ -145,17 +156,15 @@ fn change_band(tracked: Tracked) {
             let old = atomic::load(word);
             let now = atomic::load(&raw const (*tracked.slot).now);
             let pages = if now < BIAS { 0 } else { (now - BIAS) & level::MASK };
-            let band = level::band(pages);
-            if band == old >> BAND_TIME_BITS {
+            let band = Band::of(pages);
+            if Band::of_word(old) == band {
                 return;
             }
             let ns = bpf_ktime_get_ns();
             let span = ns.wrapping_sub(old) & BAND_TIME_MASK;
-            if atomic::compare_exchange(word, old, band << BAND_TIME_BITS | (ns & BAND_TIME_MASK))
-                && span >> (BAND_TIME_BITS - 1) == 0
-            {
-                let index = (old >> BAND_TIME_BITS) as usize & (level::BANDS - 1);
-                atomic::fetch_add(&raw mut (*levels).ns[index], span);
+            // A span of the upper half is a clock reading a little behind that of another CPU.
+            if atomic::compare_exchange(word, old, band.since(ns)) && span >> (BAND_TIME_BITS - 1) == 0 {
+                atomic::fetch_add(&raw mut (*levels).ns[Band::of_word(old).number()], span);
             }
         }
     }

@@ -26,11 +26,16 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
         let cause = Cause {
             cgroup_id: victim.css().cgroup_id(),
             level: now,
-            peak: if high > max { high } else { max },
+            peak: highest(now, highest(high, max)),
             victim_pid: victim.tgid(),
             victim_comm: victim.comm(),
         };
         tell(tracked, VICTIM, cause);
     }
     0
+}
+
+#[inline(always)]
+fn highest(a: u64, b: u64) -> u64 {
+    if a > b { a } else { b }
 }

@@ -71,7 +71,7 @@ fn slot_of(task: Task) -> u64 {
 }
 
 /// Charges the slot that was on the CPU, whatever the task belongs to by now, and puts `key` there.
-#[inline(always)]
+#[inline(never)]
 fn hand_over(cpu: *mut OnCpu, key: u64) {
     // SAFETY: this CPU's own values.
     unsafe {

@@ -1,6 +1,6 @@
 //! Time by level of memory, and time near the peak.
 
-use swbpf_common::level;
+use swbpf_common::level::Band;
 
 use crate::snapshot::{High, Level};
 
@@ -10,7 +10,7 @@ pub fn levels(ns: &[u64], to_bytes: impl Fn(i64) -> u64) -> Vec<Level> {
         .zip(ns)
         .filter(|(_, ns)| **ns > 0)
         .map(|(band, ns)| {
-            let (from, to) = level::band_edges(band);
+            let (from, to) = Band::of_number(band).edges();
             Level {
                 from_bytes: to_bytes(from as i64),
                 to_bytes: to_bytes(to as i64),

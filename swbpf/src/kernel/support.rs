@@ -80,10 +80,11 @@ pub struct PlannedProgram {
 }
 
 /// What to load, and with which constants.
-#[derive(Debug)]
 pub struct Plan {
     /// Kernel release.
     pub release: String,
+    /// The kernel's BTF, as it stands in the file.
+    pub btf: Vec<u8>,
     /// Layout of this kernel.
     pub offsets: Offsets,
     /// The programs.
@@ -149,6 +150,7 @@ pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
     };
     Ok(Plan {
         release: facts.release.clone(),
+        btf: blob.clone(),
         offsets: layout::offsets(&btf, hierarchy, batch_pages).map_err(anyhow::Error::from)?,
         programs: programs(&btf),
         batch_bound_pages: batch_pages * facts.cpus as u64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use swbpf_common::{
     health::Health,
-    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS},
+    level::{self, BAND_TIME_MASK, BIAS, Band},
     running,
     slot::{PARTS, Slot},
 };
@@ -48,8 +48,6 @@ pub struct PeakReading {
     pub level: i64,
     /// When it was reached: monotonic clock, by the kernel's tick.
     pub reached_ns: u64,
-    /// When the level first fell from it; `None` while it has not.
-    pub left_ns: Option<u64>,
     /// Parts then, in pages.
     pub parts: [i64; PARTS],
 }
@@ -68,7 +66,7 @@ pub struct BucketReading {
 /// Where the time went since the slot was tracked.
 #[derive(Debug, Clone)]
 pub struct Histograms {
-    /// Nanoseconds by band of the level ([`level::band_edges`]); each sums to the elapsed time.
+    /// Nanoseconds by band of the level ([`Band::edges`]); each sums to the elapsed time.
     pub levels_ns: Vec<u64>,
     /// Nanoseconds by number of threads on a CPU.
     pub concurrency_ns: BTreeMap<u32, u64>,
@@ -175,7 +173,7 @@ impl Probe {
         let mut before = self.slot(slot)?;
         for _ in 0..TRIES {
             let after = self.slot(slot)?;
-            if (before.high, before.max, before.at_high) == (after.high, after.max, after.at_high) {
+            if (before.high, before.max) == (after.high, after.max) {
                 return Ok(after);
             }
             before = after;
@@ -192,7 +190,7 @@ impl Probe {
         )?;
         let mut levels_ns = levels.ns.to_vec();
         let span = monotonic_ns().wrapping_sub(word) & BAND_TIME_MASK;
-        if let Some(open) = levels_ns.get_mut((word >> BAND_TIME_BITS) as usize) {
+        if let Some(open) = levels_ns.get_mut(Band::of_word(word).number()) {
             *open += span;
         }
         Ok(levels_ns)
@@ -236,27 +234,20 @@ impl Probe {
         Ok((before, value))
     }
 
-    /// The higher of the peak of all closed buckets and that of the open one.
+    /// The highest of the level now, of the open bucket and of all closed ones; of equal ones the earliest.
     fn peak(&self, state: &Slot) -> PeakReading {
         let high = level::level_of(state.high);
-        if state.max >= high {
-            return PeakReading {
-                level: unbiased(state.max),
-                reached_ns: self.ticks.ns(state.max_peak.reached_tick),
-                left_ns: (state.max_peak.left_ns != 0).then_some(state.max_peak.left_ns),
-                parts: state.max_peak.parts,
-            };
-        }
-        let at_high = state.at_high != 0;
+        let (level, reached_tick, parts) = if state.max >= high && state.max >= state.now {
+            (state.max, state.max_peak.reached_tick, state.max_peak.parts)
+        } else if high >= state.now {
+            (high, state.high_peak.reached_tick, state.high_peak.parts)
+        } else {
+            (state.now, state.rise_tick, state.parts)
+        };
         PeakReading {
-            level: unbiased(high),
-            reached_ns: self.ticks.ns(state.high_reached_tick),
-            left_ns: (!at_high).then_some(state.high_peak.left_ns),
-            parts: if at_high {
-                state.parts
-            } else {
-                state.high_peak.parts
-            },
+            level: unbiased(level),
+            reached_ns: self.ticks.ns(reached_tick),
+            parts,
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use aya::{
-    Btf, Ebpf, EbpfLoader,
+    Btf, Ebpf, EbpfLoader, Endianness,
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
     programs::{Program, ProgramFd},
 };
@@ -69,7 +69,7 @@ impl Probe {
     /// process in the hierarchy by which the programs tell jobs apart, where it can be seen: the self-check compares its
     /// inode number.
     pub fn load(plan: &Plan, capacity: u32, own_cgroup: Option<&Path>) -> Result<Self, Error> {
-        let btf = Btf::from_sys_fs().context("read the kernel's BTF")?;
+        let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
         let mut ebpf = open(plan, capacity, &btf)?;
         let check = program_fd(load_raw(&mut ebpf, "check")?)?;
         self_check(&mut ebpf, &check, own_cgroup)?;
@@ -125,7 +125,7 @@ pub struct Floor {
 impl Floor {
     /// Loads and attaches them.
     pub fn load(plan: &Plan) -> Result<Self, Error> {
-        let btf = Btf::from_sys_fs().context("read the kernel's BTF")?;
+        let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
         let mut ebpf = open(plan, 1, &btf)?;
         attach(&mut ebpf, "floor_memory", "mod_memcg_lruvec_state", &btf)?;
         attach(&mut ebpf, "floor_switch", "sched_switch", &btf)?;

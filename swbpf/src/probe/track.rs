@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use anyhow::Context;
 use aya::maps::PerCpuValues;
 use swbpf_common::{
-    level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BANDS, BIAS, Levels},
+    level::{self, BANDS, BIAS, Band, Levels},
     running::{self, COUNTS, Concurrency},
     slot::{CELLS, KERNEL, PARTS, Peak, SHMEM, Slot, Timeline},
 };
@@ -100,18 +100,17 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
     let parts = start.parts.map(|pages| pages as i64);
     let peak = Peak {
         reached_tick: tick,
-        left_ns: 0,
         parts,
     };
     Slot {
         now: level,
         high: word,
         low: word,
-        band: level::band(pages) << BAND_TIME_BITS | (now_ns & BAND_TIME_MASK),
-        high_reached_tick: tick,
-        at_high: 1,
+        band: Band::of(pages).since(now_ns),
+        rise_tick: tick,
         tell_above: level + pages / 128 + 256,
         running: running::pack(0, now_ns),
+        spare: 0,
         parts,
         max: 0,
         high_peak: peak,
@@ -120,7 +119,7 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
         threads_started: 0,
         ended: 0,
         moved_in: 0,
-        spare: [0; 2],
+        spare_end: [0; 4],
     }
 }
 
