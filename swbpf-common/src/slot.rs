@@ -76,8 +76,8 @@ pub struct Slot {
 const _: () = assert!(size_of::<Slot>() == 320);
 const _: () = assert!(core::mem::offset_of!(Slot, parts) == 64);
 
-/// Number of buckets kept: a little over a second.
-pub const CELLS: usize = 128;
+/// Number of buckets kept: two seconds, so that a reader once a second misses none.
+pub const CELLS: usize = 256;
 
 /// The highest and lowest level of each of the last buckets, each word with its bucket number.
 #[repr(C)]

@@ -83,7 +83,7 @@ pub static TRACKED: HashMap<u64, u32> = HashMap::with_max_entries(1024, 0);
 #[map]
 pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
 
-/// By slot: the last second in buckets.
+/// By slot: the last two seconds in buckets.
 #[map]
 pub static TIMELINES: Array<Timeline> = Array::with_max_entries(1024, 0);
 

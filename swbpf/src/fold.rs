@@ -10,6 +10,7 @@ mod overhead;
 mod peak;
 mod reading;
 mod reasons;
+mod series;
 mod told;
 mod whole;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use memory::{High, Level, Memory, Peak, SampledPeak, TopProcess};
+pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
 
 /// Version of this layout: raised when a key changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 1;

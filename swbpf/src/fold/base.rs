@@ -35,48 +35,52 @@ pub struct Base {
 struct Part {
     now: Option<(i64, i64)>,
     hull: Option<(i64, i64)>,
+    /// Events were lost and nothing has been compared since: `now` is the best that is known, with no bound.
+    is_lost: bool,
 }
 
 impl Part {
     const EXACT: Self = Self {
         now: Some((0, 0)),
-        hull: None,
+        ..Self::UNKNOWN
     };
     const UNKNOWN: Self = Self {
         now: None,
         hull: None,
+        is_lost: false,
     };
 
-    /// Events were lost: what held before holds for the peak alone.
-    fn lose(&mut self) {
-        self.hull = self.bounds();
-        self.now = None;
-    }
-
-    /// Narrows the interval; one that leaves nothing shows that events were lost untold, and the truth begins anew.
+    /// Narrows the interval. After a loss it begins anew, and so it does where nothing is left of it, which shows that
+    /// events were lost untold: then it says so.
     fn learn(&mut self, low: i64, high: i64) -> bool {
-        let (was_low, was_high) = self.now.unwrap_or((low, high));
+        let (was_low, was_high) = self.now.filter(|_| !self.is_lost).unwrap_or((low, high));
         let narrowed = (was_low.max(low), was_high.min(high));
-        if narrowed.0 <= narrowed.1 {
-            self.now = Some(narrowed);
-            return true;
+        let agrees = narrowed.0 <= narrowed.1;
+        if !agrees || self.is_lost {
+            self.hull = union(self.now, self.hull);
         }
-        self.lose();
-        self.now = Some((low, high));
-        false
-    }
-
-    /// Interval that holds the truth at every time since the begin.
-    fn bounds(&self) -> Option<(i64, i64)> {
-        match (self.now, self.hull) {
-            (Some(now), Some(hull)) => Some((now.0.min(hull.0), now.1.max(hull.1))),
-            (now, None) => now,
-            (None, Some(_)) => None,
-        }
+        self.now = Some(if agrees { narrowed } else { (low, high) });
+        self.is_lost = false;
+        agrees
     }
 
     fn middle(&self) -> Option<i64> {
         self.now.map(|(low, high)| low.midpoint(high))
+    }
+
+    /// How far the middle can be from the truth at any time since the begin.
+    fn bound(&self) -> Option<u64> {
+        let (low, high) = union(self.now, self.hull).filter(|_| !self.is_lost)?;
+        let middle = self.middle()?;
+        Some((high - middle).max(middle - low).unsigned_abs())
+    }
+}
+
+/// The least interval that holds both.
+fn union(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
     }
 }
 
@@ -100,15 +104,13 @@ impl Base {
         }
     }
 
-    /// Events of anonymous and shared memory were lost.
-    pub fn lose_lru(&mut self) {
-        self.lru.lose();
-        self.rebased += 1;
-    }
-
-    /// Events of kernel memory were lost.
+    /// Events of kernel memory were lost: memory that an interrupt gave back while the same program ran on that CPU.
+    ///
+    /// Anonymous and shared memory cannot be lost so: the kernel counts them in process context alone, where the mapping
+    /// is made or undone (`__folio_add_rmap`, `__folio_remove_rmap`, `shmem_add_to_page_cache`,
+    /// `filemap_unaccount_folio`). What the program on LRU pages misses are statistics of slab and page tables.
     pub fn lose_kernel(&mut self) {
-        self.kernel.lose();
+        self.kernel.is_lost = true;
         self.rebased += 1;
     }
 
@@ -145,12 +147,7 @@ impl Base {
 
     /// How far the sum can be off, either way, in pages.
     pub fn bound(&self) -> Option<u64> {
-        let off = |part: &Part| {
-            let (low, high) = part.bounds()?;
-            let middle = part.middle()?;
-            Some((high - middle).max(middle - low).unsigned_abs())
-        };
-        Some(off(&self.lru)? + off(&self.kernel)?)
+        Some(self.lru.bound()? + self.kernel.bound()?)
     }
 
     /// How often it was taken anew.
@@ -200,7 +197,7 @@ mod tests {
     fn a_loss_widens_the_bound_by_what_it_could_hide() {
         let mut base = Base::from_birth(2);
         base.lose_kernel();
-        assert_eq!(base.bound(), None);
+        assert_eq!((base.kernel(), base.bound()), (Some(0), None));
         base.learn(Evidence {
             kernel: Some(3),
             ..evidence(0, false)

@@ -18,6 +18,7 @@ impl Reasons<'_> {
     }
 }
 
+const LOST: &str = "events were lost, and memory changed at every comparison with the kernel's files since";
 const NO_LIMIT: &str = "no limit is set";
 const NO_PROCESS: &str = "no process was alive when it was looked at";
 const NO_LOOK: &str = "it never looked";
@@ -36,12 +37,14 @@ impl Fold {
             "needed_peak_samples",
             "not sampled",
         );
-        because.unless(
-            memory.error_bound_bytes.is_some(),
-            "error_bound_bytes",
-            &not_counted,
-        );
+        let no_bound = if memory.needed_bytes.is_some() && self.last.kernel.is_some() {
+            LOST
+        } else {
+            &not_counted
+        };
+        because.unless(memory.error_bound_bytes.is_some(), "error_bound_bytes", no_bound);
         because.unless(memory.levels.is_some(), "levels", &not_counted);
+        because.unless(memory.timeline.is_some(), "timeline", &not_counted);
         because.unless(memory.high.is_some(), "high", &not_counted);
         because.unless(memory.peak.is_some(), "peak", &not_counted);
         for (value, key) in [

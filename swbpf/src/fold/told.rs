@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     sampled::cgroupfs::MemoryFiles,
-    snapshot::{Level, Memory, Peak, SampledPeak, Source},
+    snapshot::{Level, Memory, Peak, SampledPeak, Source, Timeline},
 };
 
 /// What differs between the two sources.
@@ -19,15 +19,16 @@ struct Needed {
     peak_bytes: Option<u64>,
     peak: Option<Peak>,
     levels: Option<Vec<Level>>,
+    timeline: Option<Timeline>,
     error_bound_bytes: Option<u64>,
     samples: Option<u64>,
 }
 
 impl Fold {
-    /// The section, and the reason of each number that is not known.
-    pub(super) fn memory(&self, unknown: &mut Unknown) -> Memory {
+    /// The section, its timeline since `from_ns`, and the reason of each number that is not known.
+    pub(super) fn memory(&self, from_ns: u64, unknown: &mut Unknown) -> Memory {
         let needed = match self.counted() {
-            Some(kernel) => self.needed_counted(kernel),
+            Some(kernel) => self.needed_counted(kernel, from_ns),
             None => self.needed_sampled(),
         };
         let files = &self.last.memory;
@@ -45,7 +46,7 @@ impl Fold {
             .filter(|_| self.subject.memory_not_counted.is_none())
     }
 
-    fn needed_counted(&self, kernel: &KernelReading) -> Needed {
+    fn needed_counted(&self, kernel: &KernelReading, from_ns: u64) -> Needed {
         let parts = |level, parts| Parts::counted(level, parts, &self.base);
         let bound = self
             .base
@@ -60,6 +61,11 @@ impl Fold {
             peak_bytes: parts(kernel.slot.peak.level, &kernel.slot.peak.parts).map(|peak| peak.needed),
             peak: peak::counted(kernel, &self.base, &self.witnesses, self.begin),
             levels,
+            timeline: base.zip(self.series.as_ref()).map(|(base, series)| {
+                // The bucket in which the window begins is told whole.
+                let from_ns = from_ns.saturating_sub(kernel.histograms.bucket_ns);
+                series.told(self.begin, from_ns, |pages| to_bytes(pages + base))
+            }),
             error_bound_bytes: bound.map(|pages| pages * page_bytes()),
             samples: None,
         }
@@ -73,6 +79,7 @@ impl Fold {
             peak_bytes: self.highest.memory.needed(),
             peak: peak::sampled(&self.highest, self.begin, LOOK_SECONDS),
             levels: None,
+            timeline: None,
             error_bound_bytes: None,
             samples: now.map(|_| self.readings),
         }
@@ -103,6 +110,7 @@ impl Fold {
                 .zip(peak_bytes)
                 .and_then(|(levels, peak)| levels::high(levels, peak)),
             levels: needed.levels,
+            timeline: needed.timeline,
             current_bytes: files.current_bytes,
             peak_bytes: files.peak_bytes,
             limit_bytes,

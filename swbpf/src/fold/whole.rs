@@ -1,7 +1,7 @@
 //! The whole of a measurement, reading by reading.
 
 use super::{
-    Clock, Reading, Scan, Unknown,
+    Clock, KernelReading, Reading, Scan, Unknown,
     base::Base,
     cpu,
     looks::Looks,
@@ -9,6 +9,7 @@ use super::{
     overhead::Calibration,
     peak::Witnesses,
     reading::Kill,
+    series::Series,
 };
 use crate::{
     probe::Losses,
@@ -57,6 +58,8 @@ pub struct Fold {
     pub(super) hugetlb_peak: Option<u64>,
     pub(super) working_set_peak: Option<u64>,
     pub(super) cores_peak: Option<f64>,
+    /// Where memory is counted: the buckets so far.
+    pub(super) series: Option<Series>,
     pub(super) witnesses: Witnesses,
     pub(super) kills: Vec<Kill>,
     pub(super) calibration: Calibration,
@@ -86,6 +89,7 @@ impl Fold {
             hugetlb_peak: None,
             working_set_peak: None,
             cores_peak: None,
+            series: None,
             witnesses: Witnesses::default(),
             kills: Vec::new(),
             calibration: Calibration::default(),
@@ -159,7 +163,7 @@ impl Fold {
         let last = &self.last;
         let seconds = self.begin.seconds_to(last.ns);
         let cpu = cpu::told(from, last, self.cores_peak, &mut unknown);
-        let memory = self.memory(&mut unknown);
+        let memory = self.memory(from.ns, &mut unknown);
         self.note_absent(exit, &mut unknown);
         Snapshot {
             schema_version: SCHEMA_VERSION,
@@ -211,9 +215,6 @@ impl Fold {
     /// Compares slot and files where it tells something: before the base is exact, and after a loss.
     fn learn(&mut self, before: Losses) {
         let now = self.losses();
-        if self.readings > 1 && now.lruvec_misses > before.lruvec_misses {
-            self.base.lose_lru();
-        }
         if self.readings > 1 && now.state_misses > before.state_misses {
             self.base.lose_kernel();
         }
@@ -226,6 +227,12 @@ impl Fold {
 
     fn keep_maxima(&mut self) {
         let last = &self.last;
+        if let Some(KernelReading { histograms, .. }) = &last.kernel {
+            let series = self
+                .series
+                .get_or_insert_with(|| Series::new(histograms.bucket_ns));
+            series.add(&histograms.timeline, self.begin.ns());
+        }
         self.rss_peak = self.rss_peak.max(memory::rss_sum(&last.processes));
         self.hugetlb_peak = self.hugetlb_peak.max(memory::hugetlb(&last.processes));
         self.working_set_peak = self.working_set_peak.max(last.memory.working_set());

@@ -59,8 +59,8 @@ pub struct BucketReading {
     pub from_ns: u64,
     /// Highest level in pages.
     pub high: i64,
-    /// Lowest level in pages, where it is still known.
-    pub low: Option<i64>,
+    /// Lowest level in pages.
+    pub low: i64,
 }
 
 /// Where the time went since the slot was tracked.
@@ -70,7 +70,9 @@ pub struct Histograms {
     pub levels_ns: Vec<u64>,
     /// Nanoseconds by number of threads on a CPU.
     pub concurrency_ns: BTreeMap<u32, u64>,
-    /// The last second in buckets, oldest first; buckets without a change are left out.
+    /// Length of a bucket of the timeline.
+    pub bucket_ns: u64,
+    /// The last two seconds in buckets, oldest first; buckets without a change are left out.
     pub timeline: Vec<BucketReading>,
 }
 
@@ -124,6 +126,7 @@ impl Probe {
         Ok(Histograms {
             levels_ns: self.levels_ns(slot)?,
             concurrency_ns: self.concurrency_ns(slot)?,
+            bucket_ns: self.ticks.bucket_len_ns(),
             timeline: self.timeline(slot)?,
         })
     }
@@ -251,19 +254,31 @@ impl Probe {
         }
     }
 
+    /// The closed buckets, and the open one with the level now.
     fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
         let timeline = self.timelines.get(&slot.0, 0).context("read the timeline")?;
         let state = self.slot(slot)?;
-        let mut words: Vec<(u64, u64)> = timeline.high.into_iter().zip(timeline.low).collect();
-        words.push((state.high, state.low));
-        let mut buckets: Vec<BucketReading> = words
+        let open = (
+            level::pack(
+                level::bucket_of(state.high),
+                level::level_of(state.high).max(state.now),
+            ),
+            level::pack(
+                level::bucket_of(state.high),
+                level::level_of(state.low).min(state.now),
+            ),
+        );
+        let closed = timeline
+            .high
             .into_iter()
-            .filter(|(high, _)| *high != 0)
+            .zip(timeline.low)
+            .filter(|(high, _)| *high != 0);
+        let mut buckets: Vec<BucketReading> = closed
+            .chain([open])
             .map(|(high, low)| BucketReading {
                 from_ns: self.ticks.bucket_ns(level::bucket_of(high)),
                 high: unbiased(level::level_of(high)),
-                low: (level::bucket_of(low) == level::bucket_of(high))
-                    .then(|| unbiased(level::level_of(low))),
+                low: unbiased(level::level_of(low)),
             })
             .collect();
         buckets.sort_by_key(|bucket| bucket.from_ns);

@@ -41,6 +41,11 @@ impl Ticks {
         u64::try_from(ns).unwrap_or(0)
     }
 
+    /// Length of a bucket.
+    pub fn bucket_len_ns(&self) -> u64 {
+        self.tick_ns << self.bucket_shift
+    }
+
     /// Begin of a bucket on the monotonic clock. Bucket numbers wrap: it is the last one of that number.
     pub fn bucket_ns(&self, bucket: u64) -> u64 {
         self.ns(self.last_of(bucket) << self.bucket_shift)

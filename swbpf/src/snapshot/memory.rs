@@ -38,6 +38,9 @@ pub struct Memory {
     pub high: Option<High>,
     /// Time spent at each level of needed memory, lowest first; levels never visited are left out.
     pub levels: Option<Vec<Level>>,
+    /// Highest and lowest needed memory in short buckets of time: those of the window, or of the whole coverage in a
+    /// summary.
+    pub timeline: Option<Timeline>,
     /// The kernel's own counter of charged memory, page cache among it: `memory.usage_in_bytes`, `memory.current`.
     pub current_bytes: Option<u64>,
     /// The kernel's own high-water counter, page cache among it, since the cgroup was made:
@@ -135,6 +138,20 @@ pub struct High {
     pub threshold_bytes: u64,
     /// Time at or above `threshold_bytes`, all visits together.
     pub seconds: f64,
+}
+
+/// Needed memory in buckets of time, each with its exact highest and lowest level, so that a spike of any length keeps its
+/// height. A bucket in which nothing changed is left out: the level stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeline {
+    /// Length of a bucket.
+    pub bucket_seconds: f64,
+    /// Begin of each bucket, since the begin of the coverage.
+    pub at_seconds: Vec<f64>,
+    /// Highest level in each bucket.
+    pub max_bytes: Vec<u64>,
+    /// Lowest level in each bucket.
+    pub min_bytes: Vec<u64>,
 }
 
 /// Time spent at one level of needed memory.

@@ -132,6 +132,12 @@ fn kernel_memory() -> Memory {
             threshold_bytes: 270 * MIB,
             seconds: 0.0053,
         }),
+        timeline: Some(Timeline {
+            bucket_seconds: 0.008,
+            at_seconds: vec![0.0, 0.48],
+            max_bytes: vec![MIB, 300 * MIB],
+            min_bytes: vec![0, MIB],
+        }),
         levels: Some(vec![Level {
             from_bytes: 0,
             to_bytes: MIB,
@@ -302,6 +308,7 @@ pub fn sampled() -> Snapshot {
     memory.error_bound_bytes = None;
     memory.high = None;
     memory.levels = None;
+    memory.timeline = None;
     memory.peak_bytes = None;
     memory.cache_inflation = None;
     if let Some(peak) = &mut memory.peak {
