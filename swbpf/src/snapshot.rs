@@ -252,8 +252,13 @@ pub struct Program {
 /// What was lost within the coverage. All 0: nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
-    /// Runs of a program that the kernel skipped because the same program was running on that CPU.
-    pub recursion_misses: u64,
+    /// Changes of kernel memory that the kernel did not show to the program because it was running on that CPU;
+    /// `error_bound_bytes` holds what they could hide.
+    pub kernel_memory_misses: u64,
+    /// The same of statistics on slab and page tables: no needed memory is among them, `page_tables_bytes` may be off.
+    pub lru_misses: u64,
+    /// The same of all other programs.
+    pub other_misses: u64,
     /// Notices (births, deaths, kills, new peaks) that found the ring buffer full; no number depends on them.
     pub notices_dropped: u64,
     /// Maxima given up after too many collisions between CPUs.

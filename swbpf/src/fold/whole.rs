@@ -273,9 +273,10 @@ impl Fold {
             .map(|kernel| kernel.losses)
             .unwrap_or_default();
         let now = self.losses();
-        let misses = |losses: Losses| losses.lruvec_misses + losses.state_misses + losses.other_misses;
         Loss {
-            recursion_misses: misses(now).saturating_sub(misses(first)),
+            kernel_memory_misses: now.state_misses.saturating_sub(first.state_misses),
+            lru_misses: now.lruvec_misses.saturating_sub(first.lruvec_misses),
+            other_misses: now.other_misses.saturating_sub(first.other_misses),
             notices_dropped: now.notices_dropped.saturating_sub(first.notices_dropped),
             collisions: now.collisions.saturating_sub(first.collisions),
             rebased: self.base.rebased(),

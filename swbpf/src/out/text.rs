@@ -189,7 +189,8 @@ fn lost(page: &mut Page, source: Source, loss: &Loss) {
         return page.row("lost", &known(None, bytes), "nothing is seen between two looks");
     }
     let events = [
-        ("skipped runs", loss.recursion_misses),
+        ("changes unseen", loss.kernel_memory_misses),
+        ("runs skipped", loss.other_misses),
         ("dropped notices", loss.notices_dropped),
         ("maxima given up", loss.collisions),
         ("new bases", loss.rebased),

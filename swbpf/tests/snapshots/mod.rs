@@ -246,7 +246,9 @@ pub fn attached() -> Snapshot {
         reason: Some("this kernel has no such hook; kills for want of memory are not seen".into()),
     });
     snapshot.loss = Loss {
-        recursion_misses: 12,
+        kernel_memory_misses: 12,
+        lru_misses: 0,
+        other_misses: 0,
         rebased: 1,
         ..Loss::default()
     };
