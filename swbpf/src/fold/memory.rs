@@ -1,6 +1,6 @@
 //! Memory now, and the three numbers that are told side by side.
 
-use swbpf_common::slot::{FILE, KERNEL, PARTS, SHMEM, SWAP};
+use swbpf_common::slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, PARTS, SHMEM, SWAP, THP};
 
 use super::{
     Reading, Unknown,
@@ -29,28 +29,46 @@ pub struct Parts {
     pub shmem: u64,
     /// Kernel.
     pub kernel: u64,
+    /// Page tables, part of kernel memory.
+    pub page_tables: Option<u64>,
     /// Page cache, shared memory not among it.
-    pub file: u64,
+    pub file: Option<u64>,
+    /// Mapped pages of files and of shared memory.
+    pub file_mapped: Option<u64>,
+    /// Anonymous memory in transparent huge pages.
+    pub thp: Option<u64>,
     /// Swapped out.
     pub swap: Option<u64>,
 }
 
 impl Parts {
-    /// Of a level with its parts in pages, with the base added.
-    pub fn counted(level: i64, parts: &[i64; PARTS], base: &Base) -> Option<Self> {
+    /// Of a level with its parts in pages, with the base added. A part that is not needed memory is known only if it is
+    /// known what it was at the `start`; a target that was tracked from its birth has none.
+    pub fn counted(
+        level: i64,
+        parts: &[i64; PARTS],
+        base: &Base,
+        start: Option<&MemoryFiles>,
+    ) -> Option<Self> {
         let (lru, kernel) = (base.lru()?, base.kernel()?);
+        let if_known = |field: fn(&MemoryFiles) -> Option<u64>, pages: i64| {
+            start
+                .is_none_or(|start| field(start).is_some())
+                .then(|| to_bytes(pages))
+        };
         Some(Self {
             needed: to_bytes(level + lru + kernel),
             anon: to_bytes(level - parts[SHMEM] - parts[KERNEL] + lru),
             shmem: to_bytes(parts[SHMEM]),
             kernel: to_bytes(parts[KERNEL] + kernel),
-            file: to_bytes(parts[FILE] - parts[SHMEM]),
-            swap: Some(to_bytes(parts[SWAP])),
+            page_tables: if_known(|start| start.page_tables_bytes, parts[PAGE_TABLES]),
+            file: if_known(|start| start.cache_bytes, parts[FILE] - parts[SHMEM]),
+            file_mapped: if_known(|start| start.file_mapped_bytes, parts[FILE_MAPPED]),
+            thp: if_known(|start| start.thp_bytes, parts[THP]),
+            swap: if_known(|start| start.swap_bytes, parts[SWAP]),
         })
     }
-}
 
-impl Parts {
     /// As the files have them.
     pub fn read(files: &MemoryFiles) -> Option<Self> {
         Some(Self {
@@ -58,7 +76,10 @@ impl Parts {
             anon: files.anon_bytes?,
             shmem: files.shmem_bytes?,
             kernel: files.kernel_bytes?,
-            file: files.file()?,
+            page_tables: files.page_tables_bytes,
+            file: files.file(),
+            file_mapped: files.file_mapped_bytes,
+            thp: files.thp_bytes,
             swap: files.swap_bytes,
         })
     }

@@ -1,12 +1,6 @@
 //! The moment of the needed peak: what it was made of, and who was there.
 
-use swbpf_common::slot::{FILE_MAPPED, PAGE_TABLES, THP};
-
-use super::{
-    Clock, KernelReading, Reading, Scan,
-    base::Base,
-    memory::{Parts, to_bytes},
-};
+use super::{Clock, KernelReading, Reading, Scan, memory::Parts};
 use crate::{
     kernel::layout,
     sampled::procfs::Process,
@@ -39,13 +33,6 @@ impl Witnesses {
             self.scan = Some(scan);
         }
     }
-
-    fn top(&self) -> Vec<TopProcess> {
-        self.scan
-            .as_ref()
-            .map(|scan| top(&scan.processes))
-            .unwrap_or_default()
-    }
 }
 
 /// The largest first.
@@ -63,49 +50,55 @@ fn top(processes: &[Process]) -> Vec<TopProcess> {
         .collect()
 }
 
-/// As counted in the kernel.
-pub fn counted(kernel: &KernelReading, base: &Base, witnesses: &Witnesses, begin: Clock) -> Option<Peak> {
-    let peak = &kernel.slot.peak;
-    let parts = Parts::counted(peak.level, &peak.parts, base)?;
+/// As counted in the kernel: `parts` at the peak of the slot. A peak that was there before counts from the begin.
+pub fn counted(kernel: &KernelReading, parts: Parts, witnesses: &Witnesses, begin: Clock) -> Peak {
     let scan = witnesses.scan.as_ref();
-    Some(Peak {
-        at: begin.rfc3339(peak.reached_ns),
-        at_seconds: begin.seconds_to(peak.reached_ns),
+    let none: &[Process] = &[];
+    let told = told(
+        parts,
+        kernel.slot.peak.reached_ns.max(begin.ns()),
+        begin,
+        scan.map_or(none, |scan| &scan.processes),
+    );
+    Peak {
         // One tick for the moment, one for how well the tick is known.
         at_error_seconds: 2.0 * layout::tick_ns() as f64 / 1e9,
-        anon_bytes: parts.anon,
-        shmem_bytes: parts.shmem,
-        kernel_bytes: parts.kernel,
-        page_tables_bytes: Some(to_bytes(peak.parts[PAGE_TABLES])),
-        file_bytes: Some(parts.file),
-        file_mapped_bytes: Some(to_bytes(peak.parts[FILE_MAPPED])),
-        thp_bytes: Some(to_bytes(peak.parts[THP])),
-        swap_bytes: parts.swap,
-        process_count: scan.map(|scan| scan.processes.len() as u64),
-        thread_count: scan.map(|scan| scan.processes.iter().map(|process| process.threads).sum()),
         raised_by: witnesses.raised_by.as_ref().map(|(_, task)| task.clone()),
-        top_processes: witnesses.top(),
-    })
+        ..told
+    }
 }
 
 /// As the files showed it at the reading with the highest needed memory; `every_seconds` lie between two readings.
 pub fn sampled(reading: &Reading, begin: Clock, every_seconds: f64) -> Option<Peak> {
-    let files = &reading.memory;
+    let told = told(
+        Parts::read(&reading.memory)?,
+        reading.ns,
+        begin,
+        &reading.processes,
+    );
     Some(Peak {
-        at: begin.rfc3339(reading.ns),
-        at_seconds: begin.seconds_to(reading.ns),
         at_error_seconds: every_seconds,
-        anon_bytes: files.anon_bytes?,
-        shmem_bytes: files.shmem_bytes?,
-        kernel_bytes: files.kernel_bytes?,
-        page_tables_bytes: files.page_tables_bytes,
-        file_bytes: files.file(),
-        file_mapped_bytes: files.file_mapped_bytes,
-        thp_bytes: files.thp_bytes,
-        swap_bytes: files.swap_bytes,
-        process_count: Some(reading.processes.len() as u64),
-        thread_count: Some(reading.processes.iter().map(|process| process.threads).sum()),
-        raised_by: None,
-        top_processes: top(&reading.processes),
+        ..told
     })
+}
+
+fn told(parts: Parts, ns: u64, begin: Clock, processes: &[Process]) -> Peak {
+    let is_seen = !processes.is_empty();
+    Peak {
+        at: begin.rfc3339(ns),
+        at_seconds: begin.seconds_to(ns),
+        at_error_seconds: 0.0,
+        anon_bytes: parts.anon,
+        shmem_bytes: parts.shmem,
+        kernel_bytes: parts.kernel,
+        page_tables_bytes: parts.page_tables,
+        file_bytes: parts.file,
+        file_mapped_bytes: parts.file_mapped,
+        thp_bytes: parts.thp,
+        swap_bytes: parts.swap,
+        process_count: is_seen.then_some(processes.len() as u64),
+        thread_count: is_seen.then(|| processes.iter().map(|process| process.threads).sum()),
+        raised_by: None,
+        top_processes: top(processes),
+    }
 }

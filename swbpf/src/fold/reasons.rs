@@ -85,7 +85,13 @@ impl Fold {
     }
 
     fn note_peak(&self, peak: &Peak, unknown: &mut Unknown) {
-        let files = &self.highest.memory.unknown;
+        // Counted, it is what was not known at the start.
+        let reading = if self.last.kernel.is_some() {
+            &self.first
+        } else {
+            &self.highest
+        };
+        let files = &reading.memory.unknown;
         let mut because = Reasons {
             prefix: "memory.peak.",
             unknown,

@@ -47,7 +47,9 @@ impl Fold {
     }
 
     fn needed_counted(&self, kernel: &KernelReading, from_ns: u64) -> Needed {
-        let parts = |level, parts| Parts::counted(level, parts, &self.base);
+        let start = (!self.subject.from_start).then_some(&self.first.memory);
+        let parts = |level, parts| Parts::counted(level, parts, &self.base, start);
+        let at_peak = parts(kernel.slot.peak.level, &kernel.slot.peak.parts);
         let bound = self
             .base
             .bound()
@@ -58,8 +60,8 @@ impl Fold {
         Needed {
             source: Source::Kernel,
             now: parts(kernel.slot.level, &kernel.slot.parts),
-            peak_bytes: parts(kernel.slot.peak.level, &kernel.slot.peak.parts).map(|peak| peak.needed),
-            peak: peak::counted(kernel, &self.base, &self.witnesses, self.begin),
+            peak_bytes: at_peak.map(|parts| parts.needed),
+            peak: at_peak.map(|parts| peak::counted(kernel, parts, &self.witnesses, self.begin)),
             levels,
             timeline: base.zip(self.series.as_ref()).map(|(base, series)| {
                 // The bucket in which the window begins is told whole.
@@ -99,7 +101,7 @@ impl Fold {
             anon_bytes: part(|parts| parts.anon),
             shmem_bytes: part(|parts| parts.shmem),
             kernel_bytes: part(|parts| parts.kernel),
-            file_bytes: part(|parts| parts.file),
+            file_bytes: needed.now.and_then(|parts| parts.file),
             swap_bytes: needed.now.and_then(|parts| parts.swap),
             hugetlb_bytes: hugetlb(&self.last.processes),
             hugetlb_peak_bytes: self.hugetlb_peak,

@@ -88,7 +88,7 @@ pub struct SampledPeak {
 /// The moment of the needed peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
-    /// When the peak was reached, RFC 3339, UTC.
+    /// When the peak was reached, RFC 3339, UTC; the begin of the coverage where it was there before.
     pub at: String,
     /// The same, since the begin of the coverage.
     pub at_seconds: f64,
