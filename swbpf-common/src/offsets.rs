@@ -12,8 +12,8 @@ pub struct Offsets {
     pub css_cgroup: u32,
     /// `cgroup_subsys_state.parent`
     pub css_parent: u32,
-    /// `cgroup_subsys_state.id`
-    pub css_id: u32,
+    /// `cgroup_subsys_state.serial_nr`
+    pub css_serial: u32,
     /// `cgroup.kn`
     pub cgroup_kn: u32,
     /// `kernfs_node.id`

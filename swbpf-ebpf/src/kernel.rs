@@ -20,11 +20,11 @@ unsafe fn member<T: Copy>(base: *const u8, offset: u32) -> T {
 }
 
 impl Css {
-    /// Small number, unique among the live states of one controller; 0 for that of the cgroup itself.
+    /// Number that no other state has, nor ever had.
     #[inline(always)]
-    pub fn id(self) -> u32 {
-        // SAFETY: int cgroup_subsys_state.id
-        unsafe { member(self.0, offset!(css_id)) }
+    pub fn serial(self) -> u64 {
+        // SAFETY: u64 cgroup_subsys_state.serial_nr
+        unsafe { member(self.0, offset!(css_serial)) }
     }
 
     /// Id of its cgroup: the inode number of the directory.

@@ -6,7 +6,6 @@ use swbpf_common::notice::{BORN, GONE, MOVED};
 use crate::{
     atomic,
     kernel::{Css, Task},
-    maps::next_epoch,
     notice::{Cause, tell},
     track::{Tracked, walk},
 };
@@ -14,7 +13,6 @@ use crate::{
 /// `cgroup_mkdir(struct cgroup *cgrp, const char *path)`: no task is in it yet, and nothing is charged to it.
 #[btf_tracepoint(function = "cgroup_mkdir")]
 pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
-    next_epoch();
     tell_cgroup(Css(ctx.arg(0)), BORN)
 }
 

@@ -19,7 +19,7 @@ use crate::atomic;
 pub static OFFSETS: Offsets = Offsets {
     css_cgroup: 0,
     css_parent: 0,
-    css_id: 0,
+    css_serial: 0,
     cgroup_kn: 0,
     kn_id: 0,
     task_cgroups: 0,
@@ -128,8 +128,8 @@ pub struct Memo {
 /// One remembered answer.
 #[repr(C)]
 pub struct MemoEntry {
-    /// Address of the subsystem state.
-    pub css: u64,
+    /// Serial number of the subsystem state.
+    pub serial: u64,
     /// Epoch of the answer.
     pub epoch: u64,
     /// Slot + 1, or 0: not tracked.

@@ -1,8 +1,7 @@
 //! Which slot a cgroup belongs to: its own, or that of its nearest tracked ancestor.
 //!
 //! Userspace enters the cgroups to track. Those below them, new ones and dead ones that still hold pages alike, are found
-//! by walking up once; each CPU remembers the answer until the next epoch. An address is not used for another cgroup
-//! before `cgroup_mkdir` has begun a new epoch, so that a memory of it cannot outlive it.
+//! by walking up once; each CPU remembers the answer, by the state's serial number, until the next epoch.
 
 use swbpf_common::slot::Slot;
 
@@ -48,17 +47,18 @@ pub fn resolve(css: Css, user: User) -> u64 {
     let Some(memo) = MEMOS.get_ptr_mut(user as u32) else {
         return 0;
     };
-    let index = css.id() as usize & (MEMO_ENTRIES - 1);
+    let serial = css.serial();
+    let index = serial as usize & (MEMO_ENTRIES - 1);
     // SAFETY: this CPU's own value, and the index is masked.
     let entry = unsafe { &raw mut (*memo).entries[index] };
     let epoch = epoch();
     // SAFETY: as above.
     unsafe {
-        if (*entry).css == css.0 as u64 && (*entry).epoch == epoch {
+        if (*entry).serial == serial && (*entry).epoch == epoch {
             return (*entry).slot;
         }
         let slot = walk(css);
-        (*entry).css = css.0 as u64;
+        (*entry).serial = serial;
         (*entry).slot = slot;
         (*entry).epoch = epoch;
         slot

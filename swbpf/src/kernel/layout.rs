@@ -26,7 +26,7 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
     let mut offsets = Offsets {
         css_cgroup: btf.member("cgroup_subsys_state", "cgroup")?,
         css_parent: btf.member("cgroup_subsys_state", "parent")?,
-        css_id: btf.member("cgroup_subsys_state", "id")?,
+        css_serial: btf.member("cgroup_subsys_state", "serial_nr")?,
         cgroup_kn: btf.member("cgroup", "kn")?,
         kn_id: btf.member("kernfs_node", "id")?,
         task_cgroups: btf.member("task_struct", "cgroups")?,

@@ -94,15 +94,11 @@ pub struct Plan {
 }
 
 /// Hooks without which nothing is exact.
-const REQUIRED: [&str; 4] = [
-    "mod_memcg_lruvec_state",
-    "mod_memcg_state",
-    "sched_switch",
-    "cgroup_mkdir",
-];
+const REQUIRED: [&str; 3] = ["mod_memcg_lruvec_state", "mod_memcg_state", "sched_switch"];
 
 /// Hooks that each add something, and what is not seen without them.
-const OPTIONAL: [(&str, &str); 6] = [
+const OPTIONAL: [(&str, &str); 7] = [
+    ("cgroup_mkdir", "the birth of a cgroup is not told"),
     (
         "cgroup_rmdir",
         "the removal of a cgroup is seen at the next reading only",
