@@ -30,6 +30,10 @@ pub fn need_bpf() -> bool {
 }
 
 /// Counts the calling test as skipped for want of `reason`'s subject.
+///
+/// # Panics
+///
+/// Where the file for it cannot be written.
 pub fn skipped(reason: &str) {
     static TELL: Once = Once::new();
     if let Some(path) = env::var_os(SKIPPED) {
@@ -47,7 +51,7 @@ fn lacking() -> Option<&'static str> {
     let has = |capability: u32| held & (1 << capability) != 0;
     if !rustix::process::geteuid().is_root() {
         Some("live tests need root")
-    } else if !has(CAP_SYS_ADMIN) || !(has(CAP_BPF) && has(CAP_PERFMON)) {
+    } else if !(has(CAP_SYS_ADMIN) && has(CAP_BPF) && has(CAP_PERFMON)) {
         Some("live tests need CAP_SYS_ADMIN, CAP_BPF and CAP_PERFMON")
     } else if !Path::new(BTF).exists() {
         Some("live tests need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)")
