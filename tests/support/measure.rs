@@ -1,0 +1,108 @@
+//! Measures programs with `sw-bpf`, or with the kernel programs loaded in this process. Whatever is started or made here
+//! ends with the value that stands for it.
+
+mod process;
+mod run;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup};
+use swbpf::kernel::layout::Hierarchy;
+use swbpf::kernel::support::{Facts, plan};
+use swbpf::probe::Probe;
+use swbpf::snapshot::Snapshot;
+
+pub use process::Process;
+pub use run::{Measured, Run};
+
+/// 1 MiB.
+pub const MIB: u64 = 1 << 20;
+
+/// Longer than anything here takes on the slowest machine: what is not there by then hangs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Cgroups that a test may track at once.
+const CAPACITY: u32 = 8;
+
+/// A program of this workspace, built beside the tests.
+///
+/// # Panics
+///
+/// Where it has not been built.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("the path of the test");
+    // PROFILE/deps/TEST
+    let profile = test.ancestors().nth(2).expect("the directory of the build");
+    let path = profile.join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: `cargo xtask test` builds it; by hand, `cargo build -p swbpf` in the same profile",
+        path.display()
+    );
+    path
+}
+
+/// `sw-bpf --once --json` with these arguments.
+///
+/// # Panics
+///
+/// Where it fails.
+#[must_use]
+pub fn once(arguments: &[&str]) -> Snapshot {
+    let mut command = Command::new(program("sw-bpf"));
+    let output = command
+        .args(["--once", "--json"])
+        .args(arguments)
+        .output()
+        .expect("sw-bpf starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {told}", output.status);
+    serde_json::from_slice(&output.stdout).expect("one snapshot")
+}
+
+/// `sw-bpf attach`, which follows a cgroup until it is empty: a line a second, then the summary.
+#[must_use]
+pub fn attach(cgroup: &Cgroup) -> Process {
+    let mut command = Command::new(program("sw-bpf"));
+    Process::start(command.args(["attach", "--cgroup"]).arg(cgroup.path()))
+}
+
+/// A cgroup for one test.
+///
+/// # Panics
+///
+/// Where none can be made.
+#[must_use]
+pub fn own_cgroup() -> OwnCgroup {
+    let hierarchies = Hierarchies::detect().expect("a cgroup hierarchy");
+    OwnCgroup::create(&hierarchies).expect("a cgroup of its own")
+}
+
+/// The kernel programs, in the hands of this process.
+///
+/// # Panics
+///
+/// Where they cannot be loaded.
+#[must_use]
+pub fn load_probe() -> Probe {
+    let plan = plan(&Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count");
+    Probe::load(&plan, CAPACITY, None).expect("the kernel programs")
+}
+
+/// Waits for what is on its way.
+///
+/// # Panics
+///
+/// Where it does not come.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: it did not come true");
+        sleep(Duration::from_millis(10));
+    }
+}
