@@ -138,7 +138,7 @@ pub struct Cpu {
     pub source: Source,
     /// CPU time by wall time, within the window.
     pub busy_cores: Option<f64>,
-    /// CPU time within the coverage, or within the window where `kind` is `once`.
+    /// CPU time within the coverage.
     pub busy_seconds: Option<f64>,
     /// Processors that the target may use, by its cpuset and quota.
     pub cores_allocated: Option<f64>,

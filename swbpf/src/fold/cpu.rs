@@ -8,27 +8,29 @@ use crate::{
     snapshot::{Concurrency, Cpu, Processes, Source},
 };
 
-/// From `from` to `to`; concurrency and processes since the slot was tracked.
-pub fn told(from: &Reading, to: &Reading, peak_cores: Option<f64>, unknown: &mut Unknown) -> Cpu {
-    let busy_ns = busy_ns(from, to);
+/// Until `to`: rates since `from`, times since `first`.
+pub fn told(
+    first: &Reading,
+    from: &Reading,
+    to: &Reading,
+    peak_cores: Option<f64>,
+    unknown: &mut Unknown,
+) -> Cpu {
+    let spent_ns = busy_ns(first, to);
     let wall_ns = to.ns.saturating_sub(from.ns);
-    let busy_cores = busy_ns
+    let busy_cores = busy_ns(from, to)
         .filter(|_| wall_ns > 0)
         .map(|busy| busy as f64 / wall_ns as f64);
     let cores_allocated = to.cpu.cores_allocated();
-    let source = match (&to.kernel, busy_ns) {
+    let source = match (&to.kernel, spent_ns) {
         (Some(_), _) => Source::Kernel,
         (None, Some(_)) => Source::Sampled,
         (None, None) => Source::Unavailable,
     };
-    let concurrency = to
-        .kernel
-        .as_ref()
-        .map(|kernel| concurrency(&kernel.histograms.concurrency_ns));
     let cpu = Cpu {
         source,
         busy_cores,
-        busy_seconds: busy_ns.map(|busy| busy as f64 / 1e9),
+        busy_seconds: spent_ns.map(|busy| busy as f64 / 1e9),
         cores_allocated,
         usage_percent: busy_cores
             .zip(cores_allocated)
@@ -36,8 +38,8 @@ pub fn told(from: &Reading, to: &Reading, peak_cores: Option<f64>, unknown: &mut
         usage_ns: to.cpu.usage_ns,
         effective_cores: busy_cores,
         peak_effective_cores: peak_cores,
-        per_cpu_busy_seconds: per_cpu(from, to),
-        concurrency,
+        per_cpu_busy_seconds: per_cpu(first, to),
+        concurrency: concurrency(first, to),
     };
     note_unknown(&cpu, to, unknown);
     cpu
@@ -95,31 +97,33 @@ pub fn busy_ns(from: &Reading, to: &Reading) -> Option<u64> {
 }
 
 fn per_cpu(from: &Reading, to: &Reading) -> Option<BTreeMap<u32, f64>> {
-    let (from, to) = (
+    Some(seconds_between(
         &from.kernel.as_ref()?.slot.busy_ns,
         &to.kernel.as_ref()?.slot.busy_ns,
-    );
-    let since = |cpu: &u32, ns: &u64| ns.saturating_sub(from.get(cpu).copied().unwrap_or(0));
-    Some(
-        to.iter()
-            .map(|(cpu, ns)| (*cpu, since(cpu, ns) as f64 / 1e9))
-            .filter(|(_, spent)| *spent > 0.0)
-            .collect(),
-    )
+    ))
 }
 
-fn concurrency(ns: &BTreeMap<u32, u64>) -> Concurrency {
-    let seconds: BTreeMap<u32, f64> = ns
-        .iter()
-        .filter(|(_, ns)| **ns > 0)
-        .map(|(k, ns)| (*k, *ns as f64 / 1e9))
-        .collect();
-    Concurrency {
+fn concurrency(from: &Reading, to: &Reading) -> Option<Concurrency> {
+    let seconds = seconds_between(
+        &from.kernel.as_ref()?.histograms.concurrency_ns,
+        &to.kernel.as_ref()?.histograms.concurrency_ns,
+    );
+    Some(Concurrency {
         p50: quantile(&seconds, 0.5),
         p95: quantile(&seconds, 0.95),
         max: seconds.keys().next_back().copied().unwrap_or(0),
         seconds,
-    }
+    })
+}
+
+/// By number, what was added to the times of `from` until `to`; numbers without time are left out.
+fn seconds_between(from: &BTreeMap<u32, u64>, to: &BTreeMap<u32, u64>) -> BTreeMap<u32, f64> {
+    let before = |number| from.get(number).copied().unwrap_or(0);
+    to.iter()
+        .map(|(number, ns)| (*number, ns.saturating_sub(before(number))))
+        .filter(|(_, ns)| *ns > 0)
+        .map(|(number, ns)| (number, ns as f64 / 1e9))
+        .collect()
 }
 
 /// Processes since the slot was tracked. A command of `run` begins by moving in: it counts as started.

@@ -162,7 +162,7 @@ impl Fold {
         };
         let last = &self.last;
         let seconds = self.begin.seconds_to(last.ns);
-        let cpu = cpu::told(from, last, self.cores_peak, &mut unknown);
+        let cpu = cpu::told(&self.first, from, last, self.cores_peak, &mut unknown);
         let memory = self.memory(from.ns, &mut unknown);
         self.note_absent(exit, &mut unknown);
         Snapshot {
