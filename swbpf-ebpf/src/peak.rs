@@ -87,7 +87,7 @@ fn roll(tracked: Tracked, before: u64, bucket: u64) {
 /// Puts a closed bucket into the timeline, and its highest level into the maximum of all.
 #[inline(always)]
 fn keep(tracked: Tracked, bucket: u64, highest: u64, lowest: u64) {
-    // SAFETY: words of the slot and its timeline; buckets are closed one after another.
+    // SAFETY: words of the slot and its timeline.
     unsafe {
         if let Some(timeline) = TIMELINES.get_ptr_mut(tracked.number) {
             let cell = bucket as usize & (CELLS - 1);
@@ -95,16 +95,20 @@ fn keep(tracked: Tracked, bucket: u64, highest: u64, lowest: u64) {
             atomic::store(&raw mut (*timeline).low[cell], level::pack(bucket, lowest));
         }
         let slot = tracked.slot;
-        if highest > atomic::load(&raw const (*slot).max) {
-            atomic::store(&raw mut (*slot).max, highest);
-            let peak = &raw const (*slot).high_peak;
-            atomic::store(
-                &raw mut (*slot).max_peak.reached_tick,
-                atomic::load(&raw const (*peak).reached_tick),
-            );
-            copy_parts(&raw mut (*slot).max_peak.parts, &raw const (*peak).parts);
+        for _ in 0..TRIES {
+            let max = atomic::load(&raw const (*slot).max);
+            if highest <= max {
+                return;
+            }
+            if atomic::compare_exchange(&raw mut (*slot).max, max, highest) {
+                let peak = &raw const (*slot).high_peak;
+                let reached = atomic::load(&raw const (*peak).reached_tick);
+                atomic::store(&raw mut (*slot).max_peak.reached_tick, reached);
+                return copy_parts(&raw mut (*slot).max_peak.parts, &raw const (*peak).parts);
+            }
         }
     }
+    count_collision();
 }
 
 /// The level falls from one that is higher than all of its bucket.

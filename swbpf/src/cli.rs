@@ -27,7 +27,7 @@ pub enum Verb {
     /// Run a command and measure it.
     Run(Run),
     /// Measure what runs already, until it ends.
-    Attach(Target),
+    Attach(Attach),
     /// Measure for one window and answer.
     Once(Once),
 }
@@ -45,6 +45,15 @@ pub struct Run {
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// `sw-bpf attach`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Attach {
+    /// What to measure.
+    pub target: Target,
+    /// Where to write a record.
+    pub json: Option<PathBuf>,
 }
 
 /// `sw-bpf --once`.
@@ -82,7 +91,7 @@ pub enum ForcedSource {
 #[derive(Debug, Parser)]
 #[command(name = "sw-bpf", version, arg_required_else_help = true, after_help = exit_codes())]
 #[command(override_usage = "sw-bpf run [OPTIONS] -- COMMAND [ARGS]...\n       \
-    sw-bpf attach <--cgroup PATH | --pid PID>\n       \
+    sw-bpf attach [--json FILE] <--cgroup PATH | --pid PID>\n       \
     sw-bpf --once [--json] [--cgroup PATH | --pid PID] [--window TIME]")]
 struct Cli {
     #[command(subcommand)]
@@ -123,7 +132,7 @@ enum CliVerb {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "sw-bpf attach <--cgroup PATH | --pid PID>")]
+#[command(override_usage = "sw-bpf attach [--json FILE] <--cgroup PATH | --pid PID>")]
 #[command(group = ArgGroup::new("target").args(["cgroup", "pid"]).required(true))]
 struct CliAttach {
     /// Measure the cgroup of this directory
@@ -132,6 +141,9 @@ struct CliAttach {
     /// Measure the cgroup of this process
     #[arg(long, value_name = "PID", value_parser = pid())]
     pid: Option<u32>,
+    /// Write a record: one JSON object a line, the last one the summary
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     #[arg(value_name = "JOB", hide = true, value_parser = refuse_job)]
     job: Option<Infallible>,
 }
@@ -145,7 +157,10 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
             return Err(Cli::command().error(ErrorKind::ArgumentConflict, refusal).into());
         }
         Some(CliVerb::Run(run)) => Verb::Run(run),
-        Some(CliVerb::Attach(attach)) => Verb::Attach(target(attach.cgroup, attach.pid)),
+        Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
+            target: target(attach.cgroup, attach.pid),
+            json: attach.json,
+        }),
         None if cli.once => {
             let CliOnce {
                 json,

@@ -255,7 +255,7 @@ pub struct Loss {
     /// Changes of kernel memory that the kernel did not show to the program because it was running on that CPU;
     /// `error_bound_bytes` holds what they could hide.
     pub kernel_memory_misses: u64,
-    /// The same of statistics on slab and page tables: no needed memory is among them, `page_tables_bytes` may be off.
+    /// The same of statistics on slab and page tables: no needed memory is among them, and `page_tables_bytes` is not told.
     pub lru_misses: u64,
     /// The same of all other programs.
     pub other_misses: u64,

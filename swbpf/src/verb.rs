@@ -2,6 +2,7 @@
 
 mod attach;
 mod calibrate;
+mod keep;
 mod listen;
 mod meter;
 mod once;
@@ -25,7 +26,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
     runtime.block_on(async {
         match &invocation.verb {
             Verb::Run(run) => run::run(run, invocation.force_source).await,
-            Verb::Attach(target) => attach::attach(target, invocation.force_source).await,
+            Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
             Verb::Once(once) => once::once(once, invocation.force_source).await,
         }
     })

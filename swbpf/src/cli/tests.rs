@@ -60,11 +60,21 @@ fn run_takes_bytes_that_are_not_utf8() {
 
 #[test]
 fn attach_takes_one_target() {
+    let attach = |target, json: Option<&str>| {
+        Verb::Attach(Attach {
+            target,
+            json: json.map(PathBuf::from),
+        })
+    };
+    assert_eq!(
+        verb("sw-bpf attach --pid 7 --json r.jsonl"),
+        attach(Target::Pid(7), Some("r.jsonl"))
+    );
     assert_eq!(
         verb("sw-bpf attach --cgroup /c"),
-        Verb::Attach(Target::Cgroup("/c".into()))
+        attach(Target::Cgroup("/c".into()), None)
     );
-    assert_eq!(verb("sw-bpf attach --pid 7"), Verb::Attach(Target::Pid(7)));
+    assert_eq!(verb("sw-bpf attach --pid 7"), attach(Target::Pid(7), None));
 }
 
 #[test]

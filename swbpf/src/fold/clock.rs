@@ -20,6 +20,15 @@ impl Clock {
         }
     }
 
+    /// The same two clocks at the moment `ns`, which has just been.
+    #[must_use]
+    pub fn at(self, ns: u64) -> Self {
+        Self {
+            wall: self.wall_at(ns),
+            ns,
+        }
+    }
+
     /// Monotonic time of that moment.
     pub fn ns(self) -> u64 {
         self.ns
@@ -32,12 +41,13 @@ impl Clock {
 
     /// The moment `ns` in RFC 3339, UTC, to the microsecond.
     pub fn rfc3339(self, ns: u64) -> String {
+        format!("{:.6}", self.wall_at(ns))
+    }
+
+    fn wall_at(self, ns: u64) -> Timestamp {
         let nanos = i64::try_from(i128::from(ns) - i128::from(self.ns)).unwrap_or(0);
-        let moment = self
-            .wall
-            .checked_add(jiff::SignedDuration::from_nanos(nanos))
-            .unwrap_or(self.wall);
-        format!("{moment:.6}")
+        let span = jiff::SignedDuration::from_nanos(nanos);
+        self.wall.checked_add(span).unwrap_or(self.wall)
     }
 }
 

@@ -29,6 +29,16 @@ pub struct Reading {
     pub own_cpu_ns: u64,
 }
 
+impl Reading {
+    /// What was lost until then.
+    pub fn losses(&self) -> Losses {
+        self.kernel
+            .as_ref()
+            .map(|kernel| kernel.losses)
+            .unwrap_or_default()
+    }
+}
+
 /// What the kernel programs hold of a target at one moment.
 #[derive(Debug, Clone)]
 pub struct KernelReading {

@@ -19,6 +19,7 @@ impl Reasons<'_> {
 }
 
 const LOST: &str = "events were lost, and memory changed at every comparison with the kernel's files since";
+const PAGE_TABLES_UNSEEN: &str = "an interrupt freed page tables or slab while the program ran on that CPU";
 const NO_LIMIT: &str = "no limit is set";
 const NO_PROCESS: &str = "no process was alive when it was looked at";
 const NO_LOOK: &str = "it never looked";
@@ -96,6 +97,13 @@ impl Fold {
             prefix: "memory.peak.",
             unknown,
         };
+        if self.misses_page_tables() {
+            because.unless(
+                peak.page_tables_bytes.is_some(),
+                "page_tables_bytes",
+                PAGE_TABLES_UNSEEN,
+            );
+        }
         for (value, key, field) in [
             (peak.page_tables_bytes, "page_tables_bytes", "page_tables_bytes"),
             (peak.file_bytes, "file_bytes", "cache_bytes"),

@@ -48,15 +48,23 @@ impl Fold {
 
     fn needed_counted(&self, kernel: &KernelReading, from_ns: u64) -> Needed {
         let start = (!self.subject.from_start).then_some(&self.first.memory);
-        let parts = |level, parts| Parts::counted(level, parts, &self.base, start);
+        let misses = self.misses_page_tables();
+        let parts = |level, parts| {
+            let parts = Parts::counted(level, parts, &self.base, start)?;
+            // Page tables that an interrupt frees are among the statistics that were not seen.
+            Some(Parts {
+                page_tables: parts.page_tables.filter(|_| !misses),
+                ..parts
+            })
+        };
         let at_peak = parts(kernel.slot.peak.level, &kernel.slot.peak.parts);
         let bound = self
             .base
             .bound()
             .map(|pages| pages + self.subject.batch_bound_pages);
         let base = self.base.pages();
-        let levels =
-            base.map(|base| levels::levels(&kernel.histograms.levels_ns, |pages| to_bytes(pages + base)));
+        let levels_ns = self.levels_ns(kernel);
+        let levels = base.map(|base| levels::levels(&levels_ns, |pages| to_bytes(pages + base)));
         Needed {
             source: Source::Kernel,
             now: parts(kernel.slot.level, &kernel.slot.parts),
@@ -71,6 +79,28 @@ impl Fold {
             error_bound_bytes: bound.map(|pages| pages * page_bytes()),
             samples: None,
         }
+    }
+
+    /// Whether statistics were not seen that page tables may be among.
+    pub(super) fn misses_page_tables(&self) -> bool {
+        self.last.losses().lruvec_misses > self.first.losses().lruvec_misses
+    }
+
+    /// Time by level since the begin.
+    fn levels_ns(&self, kernel: &KernelReading) -> Vec<u64> {
+        let first = self
+            .first
+            .kernel
+            .iter()
+            .flat_map(|first| first.histograms.levels_ns.iter().copied());
+        let before = first.chain(std::iter::repeat(0));
+        kernel
+            .histograms
+            .levels_ns
+            .iter()
+            .zip(before)
+            .map(|(ns, before)| ns.saturating_sub(before))
+            .collect()
     }
 
     fn needed_sampled(&self) -> Needed {

@@ -66,8 +66,9 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Begins at `begin` with the reading taken then.
-    pub fn new(subject: Subject, begin: Clock, first: Reading) -> Self {
+    /// Begins with the reading just taken.
+    pub fn new(subject: Subject, first: Reading) -> Self {
+        let begin = Clock::now().at(first.ns);
         let base = if subject.from_start {
             Base::from_birth(subject.cpus)
         } else {
@@ -101,7 +102,7 @@ impl Fold {
 
     /// Takes a reading.
     pub fn add(&mut self, reading: Reading) {
-        let losses = self.losses();
+        let losses = self.last.losses();
         self.previous = std::mem::replace(&mut self.last, reading);
         self.readings += 1;
         self.learn(losses);
@@ -204,17 +205,9 @@ impl Fold {
         }
     }
 
-    fn losses(&self) -> Losses {
-        self.last
-            .kernel
-            .as_ref()
-            .map(|kernel| kernel.losses)
-            .unwrap_or_default()
-    }
-
     /// Compares slot and files where it tells something: before the base is exact, and after a loss.
     fn learn(&mut self, before: Losses) {
-        let now = self.losses();
+        let now = self.last.losses();
         if self.readings > 1 && now.state_misses > before.state_misses {
             self.base.lose_kernel();
         }
@@ -266,13 +259,7 @@ impl Fold {
     }
 
     fn loss(&self) -> Loss {
-        let first = self
-            .first
-            .kernel
-            .as_ref()
-            .map(|kernel| kernel.losses)
-            .unwrap_or_default();
-        let now = self.losses();
+        let (first, now) = (self.first.losses(), self.last.losses());
         Loss {
             kernel_memory_misses: now.state_misses.saturating_sub(first.state_misses),
             lru_misses: now.lruvec_misses.saturating_sub(first.lruvec_misses),

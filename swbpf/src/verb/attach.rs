@@ -3,6 +3,7 @@
 use std::{ops::ControlFlow, path::Path, process::ExitCode};
 
 use super::{
+    keep::Keeper,
     listen::{End, listen},
     meter::Meter,
     signals::Signals,
@@ -16,14 +17,17 @@ use crate::{
 };
 
 /// A line a second on standard output, and the summary at the end.
-pub async fn attach(target: &cli::Target, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
-    let (cgroup, target) = target_of(&hierarchies, target)?;
+    let (cgroup, target) = target_of(&hierarchies, &attach.target)?;
+    let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, cgroup, target, false, force)?;
     let mut was_populated = false;
     let end = listen(&mut meter, signals.next(), |meter| {
-        let told = out::tell(&text::progress_line(&meter.snapshot(Kind::Progress, None)))?;
+        let snapshot = meter.snapshot(Kind::Progress, None);
+        let told = out::tell(&text::progress_line(&snapshot))?;
+        keeper.keep(|| snapshot);
         let is_populated = meter.cgroup().is_populated().unwrap_or(false);
         let has_ended = !meter.cgroup().exists() || (was_populated && !is_populated);
         was_populated |= is_populated;
@@ -34,8 +38,10 @@ pub async fn attach(target: &cli::Target, force: Option<ForcedSource>) -> Result
         signal.map_err(|error| Error::Other(anyhow::Error::new(error).context("read a signal")))?;
     }
     meter.finish()?;
-    let _ = out::tell(&text::summary(&meter.snapshot(Kind::Summary, None)))?;
-    Ok(ExitCode::SUCCESS)
+    let snapshot = meter.snapshot(Kind::Summary, None);
+    let _ = out::tell(&text::summary(&snapshot))?;
+    keeper.keep(|| snapshot);
+    keeper.end().map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// The cgroup that was named, and how it is told.

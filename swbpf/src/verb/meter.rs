@@ -6,7 +6,7 @@ use super::{calibrate::Calibrator, scan::Scanner};
 use crate::{
     cli::ForcedSource,
     error::Error,
-    fold::{Clock, Fold, KernelReading, Kill, Reading, Scan, Subject},
+    fold::{Fold, KernelReading, Kill, Reading, Scan, Subject},
     job::cgroup::{Cgroup, Controller, Hierarchies, Version},
     kernel::{
         layout::Hierarchy,
@@ -69,7 +69,6 @@ impl Meter {
                 .is_none()
                 .then(|| "the target has no cgroup of its own in a hierarchy that counts memory".to_owned()),
         };
-        let begin = Clock::now();
         let mut scanner = Scanner::default();
         let mut calibrator = Calibrator::default();
         if let Some(counting) = &counting {
@@ -77,7 +76,7 @@ impl Meter {
         }
         let limits = limit_levels(&cgroup);
         let first = reading(&cgroup, counting.as_ref(), &mut scanner, &limits)?;
-        let fold = Fold::new(subject, begin, first);
+        let fold = Fold::new(subject, first);
         Ok(Self {
             cgroup,
             counting,

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::{
     attach::told,
+    keep::Keeper,
     listen::{End, listen},
     meter::Meter,
     signals::{Signals, is_from_process},
@@ -18,14 +19,14 @@ use crate::{
     cli::{self, ForcedSource},
     error::Error,
     job::cgroup::{Hierarchies, OwnCgroup},
-    out::{self, json::Record, text},
+    out::{self, text},
     snapshot::{Exit, Kind, TargetKind},
 };
 
 /// Runs the command with this process's own input and output, and tells on standard error what it needed.
 pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
-    let mut record = run.json.as_deref().map(Record::create).transpose()?;
+    let mut keeper = Keeper::begin(run.json.as_deref())?;
     let mut own = OwnCgroup::create(&hierarchies)?;
     if let Some(bytes) = run.limit_mem {
         own.set_memory_limit(bytes)?;
@@ -39,9 +40,8 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, own.cgroup().clone(), target, true, force)?;
     let mut child = start(&run.command, &own)?;
-    let mut failure = None;
     let status = follow(&mut meter, &mut child, &signals, |meter| {
-        keep(&mut failure, record.as_mut(), meter, Kind::Progress, None);
+        keeper.keep(|| meter.snapshot(Kind::Progress, None));
     })
     .await?;
     meter.finish()?;
@@ -50,9 +50,13 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
         signal: status.signal(),
     };
     out::tell_aside(&text::summary(&meter.snapshot(Kind::Summary, Some(exit))));
-    keep(&mut failure, record.as_mut(), &meter, Kind::Summary, Some(exit));
+    keeper.keep(|| meter.snapshot(Kind::Summary, Some(exit)));
     // The command has been run: what fails from here on is told, and its own code stays.
-    for error in failure.into_iter().chain(own.remove().err().map(Error::from)) {
+    for error in keeper
+        .end()
+        .into_iter()
+        .chain(own.remove().err().map(Error::from))
+    {
         error.report();
     }
     Ok(code_of(status))
@@ -115,19 +119,6 @@ fn pass(pid: Option<u32>, signal: u32) {
     if let Some((pid, signal)) = pid.zip(signal) {
         // A command that has just ended needs it no more.
         let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Adds a line to the record, and keeps the first failure for the end.
-fn keep(
-    failure: &mut Option<Error>,
-    record: Option<&mut Record>,
-    meter: &Meter,
-    kind: Kind,
-    exit: Option<Exit>,
-) {
-    if let Some(record) = record.filter(|_| failure.is_none()) {
-        *failure = record.append(&meter.snapshot(kind, exit)).err();
     }
 }
 

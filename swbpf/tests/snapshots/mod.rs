@@ -1,8 +1,12 @@
 //! Snapshots made by hand.
 
+mod hostile;
+
 use std::collections::BTreeMap;
 
 use swbpf::snapshot::*;
+
+pub use hostile::hostile;
 
 /// Every snapshot here, with its name.
 pub fn all() -> Vec<(&'static str, Snapshot)> {
@@ -371,15 +375,6 @@ pub fn nothing() -> Snapshot {
         .unknown
         .insert("memory.needed_peak_bytes".into(), why.into());
     snapshot
-}
-
-/// Names that try to take the terminal over.
-pub fn hostile() -> Snapshot {
-    with_names(
-        kernel(),
-        "\u{1b}[2J\u{202e}evil\n\\\u{fffd}",
-        "/cg/\u{1b}]0;x\u{7}/a b",
-    )
 }
 
 /// Takes every text that others chose from `name` and `path`.
