@@ -1,5 +1,6 @@
 //! Helpers of the integration tests.
 
+pub mod command;
 pub mod measure;
 mod need;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use swbpf::snapshot::*;
 
-pub use hostile::hostile;
+pub use hostile::{hostile, with_names};
 
 /// Every snapshot here, with its name.
 pub fn all() -> Vec<(&'static str, Snapshot)> {
@@ -374,28 +374,5 @@ pub fn nothing() -> Snapshot {
     snapshot
         .unknown
         .insert("memory.needed_peak_bytes".into(), why.into());
-    snapshot
-}
-
-/// Takes every text that others chose from `name` and `path`.
-pub fn with_names(mut snapshot: Snapshot, name: &str, path: &str) -> Snapshot {
-    let mut oom = oom().oom_kills.remove(1);
-    oom.victim.comm = name.into();
-    oom.trigger.comm = name.into();
-    oom.limit_bytes = Some(32 * MIB);
-    oom.limit_cgroup = Some(path.into());
-    oom.at = name.into();
-    snapshot.oom_kills = vec![oom];
-    snapshot.target.command = snapshot.target.command.map(|_| vec![name.into(), path.into()]);
-    snapshot.target.cgroup = path.into();
-    if let Some(peak) = &mut snapshot.memory.peak {
-        peak.at = name.into();
-        peak.raised_by = Some(task(name, u32::MAX));
-        peak.top_processes = vec![top(name, u32::MAX, u64::MAX)];
-    }
-    snapshot.probes.reason = Some(path.into());
-    for why in snapshot.unknown.values_mut() {
-        *why = path.into();
-    }
     snapshot
 }
