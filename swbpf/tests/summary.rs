@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn no_name_leaves_its_place(name: String, path in "(.|\n|[^/]){0,300}", which in 0_usize..6) {
         let snapshot = snapshots::all().swap_remove(which).1;
-        let hostile = snapshots::with_names(snapshot, &name, &path);
+        let hostile = snapshots::hostile::with_names(snapshot, &name, &path);
         assert_plain(&text::summary(&hostile));
         assert_plain(&text::progress_line(&hostile));
     }

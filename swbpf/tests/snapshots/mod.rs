@@ -1,12 +1,12 @@
 //! Snapshots made by hand.
 
-mod hostile;
+pub mod hostile;
 
 use std::collections::BTreeMap;
 
 use swbpf::snapshot::*;
 
-pub use hostile::{hostile, with_names};
+pub use hostile::hostile;
 
 /// Every snapshot here, with its name.
 pub fn all() -> Vec<(&'static str, Snapshot)> {
