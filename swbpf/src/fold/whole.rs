@@ -109,6 +109,18 @@ impl Fold {
         self.keep_maxima();
     }
 
+    /// Whether it is known how far the numbers can be off.
+    pub fn is_bounded(&self) -> bool {
+        self.subject.memory_not_counted.is_some() || self.last.kernel.is_none() || self.base.bound().is_some()
+    }
+
+    /// Compares slot and files once more, after the last reading: the base is the same then.
+    pub fn settle(&mut self, reading: &Reading) {
+        if let Some(evidence) = memory::evidence(reading) {
+            self.base.learn(evidence);
+        }
+    }
+
     /// Takes a reading that a sampler of one look a second takes too.
     pub fn look(&mut self, reading: Reading) {
         self.add(reading);

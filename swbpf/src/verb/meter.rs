@@ -1,5 +1,7 @@
 //! Measures one target: tracks it, takes readings, hears notices.
 
+use std::time::Duration;
+
 use swbpf_common::slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, PARTS, SHMEM, SWAP, THP};
 
 use super::{calibrate::Calibrator, scan::Scanner};
@@ -23,6 +25,10 @@ const CAPACITY: u32 = 8;
 const FLUSH_NS: u64 = 50_000_000;
 /// A slot that is read within this is read at once.
 const AT_ONCE_NS: u64 = 500_000;
+/// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
+const SETTLE_TRIES: usize = 20;
+/// Time between two of them.
+const SETTLE: Duration = Duration::from_millis(5);
 /// Tries to read a slot at once.
 const READ_TRIES: usize = 5;
 
@@ -113,6 +119,15 @@ impl Meter {
         self.end_calibration();
         let reading = self.reading()?;
         self.fold.add(reading);
+        // The kernel goes on to free the memory of ended processes for some milliseconds.
+        for _ in 0..SETTLE_TRIES {
+            if self.fold.is_bounded() {
+                break;
+            }
+            std::thread::sleep(SETTLE);
+            let reading = self.reading()?;
+            self.fold.settle(&reading);
+        }
         Ok(())
     }
 
