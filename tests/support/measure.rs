@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup};
 use swbpf::kernel::layout::Hierarchy;
-use swbpf::kernel::support::{Facts, plan};
+use swbpf::kernel::support::{Facts, Plan, plan};
 use swbpf::probe::Probe;
 use swbpf::snapshot::Snapshot;
 
@@ -83,6 +83,16 @@ pub fn own_cgroup() -> OwnCgroup {
     OwnCgroup::create(&hierarchies).expect("a cgroup of its own")
 }
 
+/// What is loaded on this machine.
+///
+/// # Panics
+///
+/// Where nothing can be.
+#[must_use]
+pub fn plan_here() -> Plan {
+    plan(&Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count")
+}
+
 /// The kernel programs, in the hands of this process.
 ///
 /// # Panics
@@ -90,8 +100,7 @@ pub fn own_cgroup() -> OwnCgroup {
 /// Where they cannot be loaded.
 #[must_use]
 pub fn load_probe() -> Probe {
-    let plan = plan(&Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count");
-    Probe::load(&plan, CAPACITY, None).expect("the kernel programs")
+    Probe::load(&plan_here(), CAPACITY, None).expect("the kernel programs")
 }
 
 /// Waits for what is on its way.
