@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
+use nix::sys::signal::SigSet;
 use tokio::process::{Child, Command};
 
 use super::{
@@ -39,7 +40,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     let target = told(own.cgroup(), TargetKind::Command, None, Some(command));
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, own.cgroup().clone(), target, true, force)?;
-    let mut child = start(&run.command, &own)?;
+    let mut child = start(&run.command, &own, signals.mask_before())?;
     let status = follow(&mut meter, &mut child, &signals, |meter| {
         keeper.keep(|| meter.snapshot(Kind::Progress, None));
     })
@@ -62,16 +63,21 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     Ok(code_of(status))
 }
 
-/// Starts the command inside the cgroup.
-fn start(command: &[std::ffi::OsString], own: &OwnCgroup) -> Result<Child, Error> {
+/// Starts the command inside the cgroup, with these signals blocked.
+fn start(command: &[std::ffi::OsString], own: &OwnCgroup, blocked: SigSet) -> Result<Child, Error> {
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| anyhow::anyhow!("no command was given: name one behind --"))?;
     let files = own.join_files()?;
     let mut command = Command::new(program);
     command.args(arguments);
-    // SAFETY: between fork and exec, `join` does nothing but write(2) on files that are open.
-    unsafe { command.pre_exec(move || files.join()) };
+    // SAFETY: between fork and exec, this does nothing but write(2) on files that are open, and sigprocmask(2).
+    unsafe {
+        command.pre_exec(move || {
+            blocked.thread_set_mask()?;
+            files.join()
+        });
+    };
     command.spawn().map_err(|error| Error::of_exec(program, error))
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use nix::sys::{
-    signal::{SigSet, Signal},
+    signal::{SigSet, SigmaskHow, Signal},
     signalfd::{SfdFlags, SignalFd, siginfo},
 };
 use tokio::io::unix::AsyncFd;
@@ -24,18 +24,26 @@ const PASSED: [Signal; 7] = [
 /// These signals no longer act on sw-bpf; they are read here.
 pub struct Signals {
     fd: AsyncFd<SignalFd>,
+    before: SigSet,
 }
 
 impl Signals {
     /// Takes them over.
     pub fn catch() -> Result<Self, Error> {
         let set: SigSet = PASSED.into_iter().collect();
-        set.thread_block().context("block signals")?;
+        let before = set
+            .thread_swap_mask(SigmaskHow::SIG_BLOCK)
+            .context("block signals")?;
         let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
             .context("open a signalfd")?;
         // SAFETY: a `SignalFd` keeps the same open file description until it is dropped.
         let fd = unsafe { AsyncFd::register(fd) }.context("watch the signalfd")?;
-        Ok(Self { fd })
+        Ok(Self { fd, before })
+    }
+
+    /// The signals that were blocked before: those that a command is to be started with.
+    pub fn mask_before(&self) -> SigSet {
+        self.before
     }
 
     /// The next one.
