@@ -1,6 +1,9 @@
 //! The moment of the needed peak: what it was made of, and who was there.
 
-use super::{Clock, KernelReading, Reading, Scan, memory::Parts};
+use super::{
+    Clock, KernelReading, Reading, Scan,
+    memory::{Parts, page_bytes},
+};
 use crate::{
     kernel::layout,
     sampled::procfs::Process,
@@ -9,6 +12,8 @@ use crate::{
 
 /// Processes that are told.
 const TOP: usize = 5;
+/// A look at the processes is near the peak where the level was at least this share of it.
+const NEAR_PERCENT: i64 = 90;
 
 /// Who was there when a peak was told.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +38,12 @@ impl Witnesses {
             self.scan = Some(scan);
         }
     }
+
+    /// The processes at that look, where the level was at least `level`.
+    fn processes_at(&self, level: i64) -> &[Process] {
+        let scan = self.scan.as_ref().filter(|scan| scan.level >= level);
+        scan.map_or(&[], |scan| &scan.processes)
+    }
 }
 
 /// The largest first.
@@ -52,13 +63,13 @@ fn top(processes: &[Process]) -> Vec<TopProcess> {
 
 /// As counted in the kernel: `parts` at the peak of the slot. A peak that was there before counts from the begin.
 pub fn counted(kernel: &KernelReading, parts: Parts, witnesses: &Witnesses, begin: Clock) -> Peak {
-    let scan = witnesses.scan.as_ref();
-    let none: &[Process] = &[];
+    let pages = (parts.needed / page_bytes()) as i64;
+    let base = pages - kernel.slot.peak.level;
     let told = told(
         parts,
         kernel.slot.peak.reached_ns.max(begin.ns()),
         begin,
-        scan.map_or(none, |scan| &scan.processes),
+        witnesses.processes_at(pages * NEAR_PERCENT / 100 - base),
     );
     Peak {
         // One tick for the moment, one for how well the tick is known.

@@ -232,7 +232,13 @@ impl Fold {
 
     fn keep_maxima(&mut self) {
         let last = &self.last;
-        if let Some(KernelReading { histograms, .. }) = &last.kernel {
+        if let Some(KernelReading { histograms, slot, .. }) = &last.kernel {
+            if !last.processes.is_empty() {
+                self.witnesses.scanned(Scan {
+                    level: slot.level,
+                    processes: last.processes.clone(),
+                });
+            }
             let series = self
                 .series
                 .get_or_insert_with(|| Series::new(histograms.bucket_ns));
