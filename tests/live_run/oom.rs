@@ -73,7 +73,9 @@ fn each_of_several_kills_is_told() {
     assert_eq!(code, Some(0), "{told}");
     let kills = kills(&summary);
     assert_eq!(kills.len(), 3, "{told}");
-    kills.iter().for_each(|kill| is_right(kill, &summary));
+    for kill in kills {
+        is_right(kill, &summary);
+    }
     let moments: Vec<_> = kills.iter().map(|kill| kill["at_seconds"].as_f64()).collect();
     assert!(moments.is_sorted() && moments[0] > Some(0.0), "{moments:?}");
     let victims: Vec<_> = kills.iter().map(|kill| &kill["victim"]["pid"]).collect();
