@@ -8,6 +8,8 @@ pub struct Health {
     pub notices_dropped: u64,
     /// Compare-exchange loops that ran out of tries: a maximum or a span of time that was not recorded.
     pub collisions: u64,
+    /// Changes of kernel memory by an interrupt of the program that counts them, counted by its twin.
+    pub rescued: u64,
 }
 
 /// The reader's own task as the programs see it.

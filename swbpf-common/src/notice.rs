@@ -4,12 +4,15 @@
 pub const BORN: u32 = 1;
 /// A cgroup at or below a tracked one was removed.
 pub const GONE: u32 = 2;
-/// A task was moved into a tracked cgroup.
+/// A task was moved, into a tracked cgroup or into another.
 pub const MOVED: u32 = 3;
 /// The needed peak rose by 1 % since it was last told.
 pub const PEAK: u32 = 4;
 /// A task was chosen to be killed for want of memory.
 pub const VICTIM: u32 = 5;
+
+/// In place of a slot's number: the notice concerns none.
+pub const NO_SLOT: u32 = u32::MAX;
 
 /// Length of a task's name in the kernel.
 pub const COMM_LEN: usize = 16;

@@ -22,6 +22,10 @@ pub struct Offsets {
     pub task_cgroups: u32,
     /// `css_set.subsys[memory]`, or of the controller whose hierarchy tells jobs apart, or `css_set.dfl_cgrp`
     pub css_set_css: u32,
+    /// `cgroup.subsys[n]` of the same controller; 0 where it is the cgroup's own state
+    pub cgroup_css: u32,
+    /// 1 where `sched_process_exit` tells whether the last thread of the process ends
+    pub exit_tells_last: u32,
     /// `task_struct.pid`
     pub task_pid: u32,
     /// `task_struct.tgid`
@@ -54,4 +58,4 @@ pub struct Offsets {
     pub batch_pages: u64,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 96);
+const _: () = assert!(size_of::<Offsets>() == 104);

@@ -9,6 +9,10 @@ use crate::maps::offset;
 #[derive(Clone, Copy)]
 pub struct Css(pub *const u8);
 
+/// `struct cgroup`
+#[derive(Clone, Copy)]
+pub struct Cgroup(pub *const u8);
+
 /// `struct task_struct`
 #[derive(Clone, Copy)]
 pub struct Task(pub *const u8);
@@ -27,13 +31,19 @@ impl Css {
         unsafe { member(self.0, offset!(css_serial)) }
     }
 
+    /// Its cgroup.
+    #[inline(always)]
+    pub fn cgroup(self) -> Cgroup {
+        // SAFETY: cgroup_subsys_state.cgroup
+        unsafe { Cgroup(member(self.0, offset!(css_cgroup))) }
+    }
+
     /// Id of its cgroup: the inode number of the directory.
     #[inline(always)]
     pub fn cgroup_id(self) -> u64 {
-        // SAFETY: cgroup_subsys_state.cgroup -> cgroup.kn -> u64 kernfs_node.id
+        // SAFETY: cgroup.kn -> u64 kernfs_node.id
         unsafe {
-            let cgroup: *const u8 = member(self.0, offset!(css_cgroup));
-            let node: *const u8 = member(cgroup, offset!(cgroup_kn));
+            let node: *const u8 = member(self.cgroup().0, offset!(cgroup_kn));
             member(node, offset!(kn_id))
         }
     }
@@ -44,6 +54,20 @@ impl Css {
         // SAFETY: cgroup_subsys_state.parent
         let parent: *const u8 = unsafe { member(self.0, offset!(css_parent)) };
         (!parent.is_null()).then_some(Self(parent))
+    }
+}
+
+impl Cgroup {
+    /// Its state in the hierarchy by which jobs are told apart; none where it belongs to another one.
+    #[inline(always)]
+    pub fn css(self) -> Option<Css> {
+        let offset = offset!(cgroup_css);
+        if offset == 0 {
+            return Some(Css(self.0));
+        }
+        // SAFETY: cgroup.subsys[n]
+        let css: *const u8 = unsafe { member(self.0, offset) };
+        (!css.is_null()).then_some(Css(css))
     }
 }
 

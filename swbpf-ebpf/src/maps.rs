@@ -24,6 +24,8 @@ pub static OFFSETS: Offsets = Offsets {
     kn_id: 0,
     task_cgroups: 0,
     css_set_css: 0,
+    cgroup_css: 0,
+    exit_tells_last: 0,
     task_pid: 0,
     task_tgid: 0,
     task_comm: 0,
@@ -138,7 +140,11 @@ pub struct MemoEntry {
 
 /// One memo for each program that uses it: an interrupt between two stores of one program cannot tear another's.
 #[map]
-pub static MEMOS: PerCpuArray<Memo> = PerCpuArray::with_max_entries(3, 0);
+pub static MEMOS: PerCpuArray<Memo> = PerCpuArray::with_max_entries(4, 0);
+
+/// 1 while the program on kernel memory runs on this CPU.
+#[map]
+pub static COUNTING: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
 /// Notices to the reader.
 #[map]
@@ -154,6 +160,15 @@ pub fn count_collision() {
     if let Some(health) = HEALTH.get_ptr_mut(0) {
         // SAFETY: this CPU's own value.
         unsafe { (*health).collisions += 1 };
+    }
+}
+
+/// Counts a change that the twin of an interrupted program saw.
+#[inline(always)]
+pub fn count_rescued() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).rescued += 1 };
     }
 }
 

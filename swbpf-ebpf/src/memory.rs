@@ -12,7 +12,7 @@ use swbpf_common::{
 use crate::{
     atomic,
     kernel::Css,
-    maps::{LEVELS, PENDING, count_collision, offset},
+    maps::{COUNTING, LEVELS, PENDING, count_collision, count_rescued, offset},
     peak,
     track::{Tracked, User, resolve},
 };
@@ -34,7 +34,7 @@ pub fn mod_memcg_lruvec_state(ctx: BtfTracePointContext) -> i32 {
 fn lruvec(ctx: *mut c_void) -> i32 {
     let ctx = BtfTracePointContext::new(ctx);
     let item: u32 = ctx.arg(1);
-    let key = resolve(Css(ctx.arg(0)), User::Lruvec);
+    let key = resolve(Css(ctx.arg(0)), User::Lruvec as u32);
     let Some(tracked) = Tracked::by_key(key) else {
         return 0;
     };
@@ -57,27 +57,51 @@ fn lruvec(ctx: *mut c_void) -> i32 {
 }
 
 /// `mod_memcg_state(struct mem_cgroup *memcg, int item, int val)`: kernel memory, sockets, swap.
+///
+/// Interrupts free kernel memory too, by thousands at once where they run the callbacks of RCU. One that comes while this
+/// program runs would find it skipped, since a program does not run inside itself: then its twin counts.
 #[btf_tracepoint(function = "mod_memcg_state")]
 pub fn mod_memcg_state(ctx: BtfTracePointContext) -> i32 {
-    let item: u32 = ctx.arg(1);
-    let kernel = item == offset!(item_kmem) || item == offset!(item_sock);
-    if !kernel && item != offset!(item_swap) {
-        return 0;
-    }
-    let key = resolve(Css(ctx.arg(0)), User::State);
-    let Some(tracked) = Tracked::by_key(key) else {
+    let Some(counting) = COUNTING.get_ptr_mut(0) else {
         return 0;
     };
-    let change = i64::from(ctx.arg::<i32>(2));
-    account(
-        tracked,
-        if kernel {
-            Kind::Needed(KERNEL)
-        } else {
-            Kind::Beside(SWAP)
-        },
-        change,
-    );
+    // SAFETY: this CPU's own value.
+    unsafe { atomic::store(counting, 1) };
+    let result = state(ctx.as_ptr(), User::State as u32);
+    // SAFETY: as above.
+    unsafe { atomic::store(counting, 0) };
+    result
+}
+
+/// The twin, on the same hook: counts what interrupts the other one, and nothing else.
+#[btf_tracepoint(function = "mod_memcg_state")]
+pub fn mod_memcg_state_nested(ctx: BtfTracePointContext) -> i32 {
+    let Some(counting) = COUNTING.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: this CPU's own value.
+    if unsafe { atomic::load(counting) } == 0 {
+        return 0;
+    }
+    count_rescued();
+    state(ctx.as_ptr(), User::Nested as u32)
+}
+
+#[inline(never)]
+fn state(ctx: *mut c_void, user: u32) -> i32 {
+    let ctx = BtfTracePointContext::new(ctx);
+    let item: u32 = ctx.arg(1);
+    let kind = if item == offset!(item_kmem) || item == offset!(item_sock) {
+        Kind::Needed(KERNEL)
+    } else if item == offset!(item_swap) {
+        Kind::Beside(SWAP)
+    } else {
+        return 0;
+    };
+    let key = resolve(Css(ctx.arg(0)), user);
+    if let Some(tracked) = Tracked::by_key(key) {
+        account(tracked, kind, i64::from(ctx.arg::<i32>(2)));
+    }
     0
 }
 

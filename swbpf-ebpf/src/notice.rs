@@ -3,10 +3,7 @@
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns};
 use swbpf_common::notice::{COMM_LEN, Notice};
 
-use crate::{
-    maps::{NOTICES, count_dropped_notice},
-    track::Tracked,
-};
+use crate::maps::{NOTICES, count_dropped_notice};
 
 /// What a notice tells beside its kind, its moment and who caused it.
 #[derive(Default)]
@@ -20,7 +17,7 @@ pub struct Cause {
 
 /// Sends a notice, or counts that there was no room.
 #[inline(always)]
-pub fn tell(tracked: Tracked, kind: u32, cause: Cause) {
+pub fn tell(slot: u32, kind: u32, cause: Cause) {
     let Some(mut entry) = NOTICES.reserve::<Notice>(0) else {
         return count_dropped_notice();
     };
@@ -28,7 +25,7 @@ pub fn tell(tracked: Tracked, kind: u32, cause: Cause) {
     // SAFETY: the entry is a notice's size; every field is written.
     unsafe {
         (*notice).kind = kind;
-        (*notice).slot = tracked.number;
+        (*notice).slot = slot;
         (*notice).ns = bpf_ktime_get_ns();
         (*notice).cgroup_id = cause.cgroup_id;
         (*notice).level = cause.level;

@@ -30,7 +30,7 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
             victim_pid: victim.tgid(),
             victim_comm: victim.comm(),
         };
-        tell(tracked, VICTIM, cause);
+        tell(tracked.number, VICTIM, cause);
     }
     0
 }

@@ -183,7 +183,7 @@ fn tell_peak(tracked: Tracked, level: u64) {
     // SAFETY: a word of the slot.
     unsafe { atomic::store(&raw mut (*tracked.slot).tell_above, level + height / 128 + 256) };
     tell(
-        tracked,
+        tracked.number,
         notice::PEAK,
         Cause {
             level,

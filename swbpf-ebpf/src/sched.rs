@@ -66,7 +66,7 @@ fn slot_of(task: Task) -> u64 {
     if task.pid() == 0 {
         0
     } else {
-        resolve(task.css(), User::Switch)
+        resolve(task.css(), User::Switch as u32)
     }
 }
 

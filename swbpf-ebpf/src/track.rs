@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Cgroups that are walked up at most: deeper ones belong to no slot.
-const MAX_DEPTH: u32 = 24;
+const MAX_DEPTH: u32 = 128;
 
 /// A slot: its number and its place in the map.
 #[derive(Clone, Copy)]
@@ -39,12 +39,13 @@ pub enum User {
     Lruvec = 0,
     State = 1,
     Switch = 2,
+    Nested = 3,
 }
 
-/// Slot number + 1 of the cgroup of `css`, 0 where none is tracked: from memory where this CPU knows it.
+/// Slot number + 1 of the cgroup of `css`, 0 where none is tracked: from the memo of `user` where this CPU knows it.
 #[inline(always)]
-pub fn resolve(css: Css, user: User) -> u64 {
-    let Some(memo) = MEMOS.get_ptr_mut(user as u32) else {
+pub fn resolve(css: Css, user: u32) -> u64 {
+    let Some(memo) = MEMOS.get_ptr_mut(user) else {
         return 0;
     };
     let serial = css.serial();

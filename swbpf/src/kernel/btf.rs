@@ -164,19 +164,30 @@ impl Btf {
         self.named(KIND_TYPEDEF, &format!("btf_trace_{name}")).is_ok()
     }
 
+    /// Number of arguments of the tracepoint `name`; 0 where there is none.
+    pub fn tracepoint_arguments(&self, name: &str) -> usize {
+        // The first parameter is the tracepoint's own `void *`.
+        self.tracepoint(name)
+            .map_or(0, |prototype| (prototype.count as usize).saturating_sub(1))
+    }
+
     /// Name of the structure that argument `index` of the tracepoint `name` points to, counted from 0.
     pub fn tracepoint_struct(&self, name: &str, index: usize) -> Option<String> {
-        let id = self.named(KIND_TYPEDEF, &format!("btf_trace_{name}")).ok()?;
-        let prototype = self.points_to(self.resolve(id)?)?;
-        // The first parameter is the tracepoint's own `void *`.
-        let parameter = index + 1;
-        if prototype.kind != KIND_FUNC_PROTO || parameter >= prototype.count as usize {
+        let prototype = self.tracepoint(name)?;
+        if index >= self.tracepoint_arguments(name) {
             return None;
         }
-        let argument = self.resolve(word(&self.data, prototype.body + parameter * 8 + 4).ok()?)?;
-        let target = self.points_to(argument)?;
+        let parameter = prototype.body + (index + 1) * 8 + 4;
+        let target = self.points_to(self.resolve(word(&self.data, parameter).ok()?)?)?;
         let name = self.string(target.name);
         (target.kind == KIND_STRUCT).then(|| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// Prototype of the tracepoint `name`.
+    fn tracepoint(&self, name: &str) -> Option<Type> {
+        let id = self.named(KIND_TYPEDEF, &format!("btf_trace_{name}")).ok()?;
+        self.points_to(self.resolve(id)?)
+            .filter(|prototype| prototype.kind == KIND_FUNC_PROTO)
     }
 
     fn points_to(&self, pointer: Type) -> Option<Type> {

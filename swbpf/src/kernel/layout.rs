@@ -31,6 +31,11 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
         kn_id: btf.member("kernfs_node", "id")?,
         task_cgroups: btf.member("task_struct", "cgroups")?,
         css_set_css: css_of(btf, hierarchy)?,
+        cgroup_css: match hierarchy {
+            Hierarchy::Of(controller) => btf.member("cgroup", "subsys")? + index(btf, controller)?,
+            Hierarchy::Unified => 0,
+        },
+        exit_tells_last: u32::from(btf.tracepoint_arguments("sched_process_exit") >= 2),
         task_pid: btf.member("task_struct", "pid")?,
         task_tgid: btf.member("task_struct", "tgid")?,
         task_comm: btf.member("task_struct", "comm")?,
@@ -51,6 +56,12 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
     Ok(offsets)
 }
 
+/// Offset of a controller's pointer in an array of one for each.
+fn index(btf: &Btf, controller: Controller) -> Result<u32, BtfError> {
+    let number = btf.enumerator("cgroup_subsys_id", &format!("{}_cgrp_id", controller.name()))?;
+    Ok(number * size_of::<usize>() as u32)
+}
+
 /// Length of the kernel's tick in nanoseconds: the resolution of its coarse clock (`clock_getres(2)`).
 pub fn tick_ns() -> u64 {
     let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
@@ -64,10 +75,7 @@ fn bucket_shift(tick_ns: u64) -> u32 {
 
 fn css_of(btf: &Btf, hierarchy: Hierarchy) -> Result<u32, BtfError> {
     match hierarchy {
-        Hierarchy::Of(controller) => {
-            let number = btf.enumerator("cgroup_subsys_id", &format!("{}_cgrp_id", controller.name()))?;
-            Ok(btf.member("css_set", "subsys")? + number * size_of::<usize>() as u32)
-        }
+        Hierarchy::Of(controller) => Ok(btf.member("css_set", "subsys")? + index(btf, controller)?),
         Hierarchy::Unified => btf.member("css_set", "dfl_cgrp"),
     }
 }

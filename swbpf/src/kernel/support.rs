@@ -73,7 +73,9 @@ fn lockdown_mode(text: &str) -> Option<String> {
 /// One program to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedProgram {
-    /// Its name in the object, which is that of its hook.
+    /// Its name in the object.
+    pub name: &'static str,
+    /// The tracepoint that it is on.
     pub hook: &'static str,
     /// Why it is not loaded, and what cannot be seen without it.
     pub absent: Option<String>,
@@ -95,6 +97,13 @@ pub struct Plan {
 
 /// Hooks without which nothing is exact.
 const REQUIRED: [&str; 3] = ["mod_memcg_lruvec_state", "mod_memcg_state", "sched_switch"];
+
+/// Counts what interrupts the program on the same hook.
+const NESTED: PlannedProgram = PlannedProgram {
+    name: "mod_memcg_state_nested",
+    hook: "mod_memcg_state",
+    absent: None,
+};
 
 /// Hooks that each add something, and what is not seen without them.
 const OPTIONAL: [(&str, &str); 7] = [
@@ -154,14 +163,19 @@ pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
 }
 
 fn programs(btf: &Btf) -> Vec<PlannedProgram> {
-    let required = REQUIRED
-        .into_iter()
-        .map(|hook| PlannedProgram { hook, absent: None });
-    let optional = OPTIONAL.into_iter().map(|(hook, without)| PlannedProgram {
+    let named = |hook, absent| PlannedProgram {
+        name: hook,
         hook,
-        absent: refusal(btf, hook).map(|reason| format!("{reason}: {without}")),
+        absent,
+    };
+    let required = REQUIRED.into_iter().map(|hook| named(hook, None));
+    let optional = OPTIONAL.into_iter().map(|(hook, without)| {
+        named(
+            hook,
+            refusal(btf, hook).map(|reason| format!("{reason}: {without}")),
+        )
     });
-    required.chain(optional).collect()
+    required.chain([NESTED]).chain(optional).collect()
 }
 
 /// Why an optional hook cannot be used.

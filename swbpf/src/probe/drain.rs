@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use swbpf_common::{
-    health::Health,
     level::{self, BAND_TIME_MASK, BIAS, Band},
     running,
     slot::{PARTS, Slot},
@@ -81,7 +80,7 @@ pub struct Histograms {
 pub struct Losses {
     /// Skipped runs of the program on LRU pages.
     pub lruvec_misses: u64,
-    /// Skipped runs of the program on kernel memory.
+    /// Skipped runs of the program on kernel memory that its twin did not see either.
     pub state_misses: u64,
     /// Skipped runs of all others.
     pub other_misses: u64,
@@ -138,16 +137,15 @@ impl Probe {
             *match name {
                 "mod_memcg_lruvec_state" => &mut losses.lruvec_misses,
                 "mod_memcg_state" => &mut losses.state_misses,
+                // It misses what the other one sees, or both miss it.
+                "mod_memcg_state_nested" => continue,
                 _ => &mut losses.other_misses,
             } += stats.recursion_misses;
         }
-        for Health {
-            notices_dropped,
-            collisions,
-        } in self.health.get(&0, 0).context("read health")?.iter()
-        {
-            losses.notices_dropped += notices_dropped;
-            losses.collisions += collisions;
+        for health in self.health.get(&0, 0).context("read health")?.iter() {
+            losses.notices_dropped += health.notices_dropped;
+            losses.collisions += health.collisions;
+            losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
         Ok(losses)
     }

@@ -29,6 +29,9 @@ use crate::{error::Error, kernel::support::Plan};
 /// The compiled programs, as `cargo xtask build-ebpf` left them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/swbpf.bpf.o");
 
+/// The initial pid namespace: its number is fixed in the kernel (`PROC_PID_INIT_INO`).
+const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
 /// Maps with one element for each slot.
 const BY_SLOT: [&str; 7] = [
     "TRACKED",
@@ -76,10 +79,10 @@ impl Probe {
         let look = program_fd(load_raw(&mut ebpf, "look")?)?;
         let mut programs = Vec::new();
         for planned in plan.programs.iter().filter(|planned| planned.absent.is_none()) {
-            attach(&mut ebpf, planned.hook, planned.hook, &btf)?;
+            attach(&mut ebpf, planned.name, planned.hook, &btf)?;
             programs.push((
-                planned.hook.to_owned(),
-                program_fd(program(&mut ebpf, planned.hook)?)?,
+                planned.name.to_owned(),
+                program_fd(program(&mut ebpf, planned.name)?)?,
             ));
         }
         Ok(Self {
@@ -194,9 +197,18 @@ fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: Option<&Path>) -
     let name = fs::read("/proc/thread-self/comm").context("read /proc/thread-self/comm")?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     comm[..name.len().min(15)].copy_from_slice(&name[..name.len().min(15)]);
+    // The programs see the host's process ids. In another pid namespace this process is not told its own among them.
+    let is_elsewhere =
+        fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own != Path::new(HOST_PID_NAMESPACE));
+    let (pid, tgid) = if is_elsewhere {
+        (seen.pid, seen.tgid)
+    } else {
+        let pid = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        (pid, u64::from(std::process::id()))
+    };
     let expected = Check {
-        pid: rustix::thread::gettid().as_raw_nonzero().get() as u64,
-        tgid: u64::from(std::process::id()),
+        pid,
+        tgid,
         cgroup_id: match own_cgroup {
             Some(path) => fs::metadata(path)
                 .with_context(|| format!("look at {}", path.display()))?

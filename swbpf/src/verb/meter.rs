@@ -342,7 +342,7 @@ fn kernel_probes(plan: &Plan) -> Probes {
             .programs
             .iter()
             .map(|program| Program {
-                name: program.hook.to_owned(),
+                name: program.name.to_owned(),
                 hook: format!("tp_btf/{}", program.hook),
                 attached: program.absent.is_none(),
                 reason: program.absent.clone(),

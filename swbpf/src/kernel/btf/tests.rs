@@ -81,6 +81,13 @@ fn members_enumerators_and_tracepoints_are_found() {
         Some("task_struct")
     );
     assert_eq!(btf.tracepoint_struct("mark_victim", 1), None);
+    assert_eq!(
+        (
+            btf.tracepoint_arguments("mark_victim"),
+            btf.tracepoint_arguments("sched_switch")
+        ),
+        (1, 0)
+    );
 }
 
 #[test]
