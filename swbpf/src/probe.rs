@@ -7,7 +7,7 @@ mod syscall;
 mod ticks;
 mod track;
 
-pub use drain::{BucketReading, Histograms, Losses, PeakReading, SlotReading};
+pub use drain::{BucketReading, Histograms, Losses, PeakReading, Peek, SlotReading};
 pub use load::{Floor, Probe};
 pub use notice::{Notice, What};
 pub use syscall::ProgramStats;

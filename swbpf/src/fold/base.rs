@@ -9,12 +9,16 @@
 const UNFLUSHED_PAGES_PER_CPU: i64 = 2 * 64;
 
 /// What a comparison of slot and files found: pages that the files have more than the slot.
+///
+/// The slot may change while the files are read; by how much at most, its bucket of time tells.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence {
     /// Of anonymous and shared memory.
     pub lru: Option<i64>,
     /// Of kernel memory.
     pub kernel: Option<i64>,
+    /// How far the slot can have been off while the files were read.
+    pub spread: i64,
     /// Whether the files were up to date.
     pub is_flushed: bool,
     /// Whether the file on kernel memory is a counter of its own that never lags, as on version 1.
@@ -116,8 +120,12 @@ impl Base {
 
     /// Takes one comparison. What is known exactly is compared only with what is exact.
     pub fn learn(&mut self, evidence: Evidence) {
-        let lag = if evidence.is_flushed { 0 } else { self.lag_pages };
-        let kernel_lag = if evidence.kernel_never_lags { 0 } else { lag };
+        let lag = evidence.spread + if evidence.is_flushed { 0 } else { self.lag_pages };
+        let kernel_lag = if evidence.kernel_never_lags {
+            evidence.spread
+        } else {
+            lag
+        };
         for (part, difference, lag) in [
             (&mut self.lru, evidence.lru, lag),
             (&mut self.kernel, evidence.kernel, kernel_lag),
@@ -164,6 +172,7 @@ mod tests {
         Evidence {
             lru: Some(lru),
             kernel: Some(0),
+            spread: 0,
             is_flushed,
             kernel_never_lags: true,
         }

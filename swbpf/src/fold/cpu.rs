@@ -81,7 +81,8 @@ fn note_unknown(cpu: &Cpu, to: &Reading, unknown: &mut Unknown) {
     because(
         "peak_effective_cores",
         cpu.peak_effective_cores.is_some(),
-        cpu.busy_seconds.map_or(no_usage, |_| "no whole second was measured"),
+        cpu.busy_seconds
+            .map_or(no_usage, |_| "no whole second was measured"),
     );
 }
 

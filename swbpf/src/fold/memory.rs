@@ -85,10 +85,10 @@ impl Parts {
     }
 }
 
-/// Pages that the files have more than the slot, where the slot did not change while they were read.
+/// Pages that the files have more than the slot.
 pub fn evidence(reading: &Reading) -> Option<Evidence> {
     let kernel = reading.kernel.as_ref()?;
-    let (level, parts) = kernel.around_files.as_ref()?;
+    let (slot, spread) = kernel.after_files.as_ref()?;
     let pages = |bytes: u64| (bytes / page_bytes()) as i64;
     let files = &reading.memory;
     let lru = files
@@ -96,8 +96,9 @@ pub fn evidence(reading: &Reading) -> Option<Evidence> {
         .zip(files.shmem_bytes)
         .map(|(anon, shmem)| pages(anon) + pages(shmem));
     Some(Evidence {
-        lru: lru.map(|pages| pages - (level - parts[KERNEL])),
-        kernel: files.kernel_bytes.map(|bytes| pages(bytes) - parts[KERNEL]),
+        lru: lru.map(|pages| pages - (slot.level - slot.parts[KERNEL])),
+        kernel: files.kernel_bytes.map(|bytes| pages(bytes) - slot.parts[KERNEL]),
+        spread: *spread as i64,
         is_flushed: kernel.is_flushed,
         kernel_never_lags: kernel_never_lags(files),
     })
@@ -124,12 +125,12 @@ pub fn note_unknown(files: &MemoryFiles, unknown: &mut Unknown) {
     }
 }
 
-/// Huge pages of all processes; `None` where there is none to read.
+/// Huge pages of all processes that tell them, which one that has ended does not; `None` where none does.
 pub fn hugetlb(processes: &[Process]) -> Option<u64> {
-    let is_any = !processes.is_empty();
-    is_any
-        .then(|| processes.iter().map(|process| process.hugetlb_bytes).sum())
-        .flatten()
+    processes
+        .iter()
+        .filter_map(|process| process.hugetlb_bytes)
+        .reduce(u64::saturating_add)
 }
 
 /// Resident sets of all processes; `None` where there is none to read.

@@ -1,11 +1,12 @@
 //! The moment of the needed peak: what it was made of, and who was there.
 
 use super::{
-    Clock, KernelReading, Reading, Scan,
+    Clock, Reading, Scan,
     memory::{Parts, page_bytes},
 };
 use crate::{
     kernel::layout,
+    probe::PeakReading,
     sampled::procfs::Process,
     snapshot::{Peak, Task, TopProcess},
 };
@@ -14,6 +15,9 @@ use crate::{
 const TOP: usize = 5;
 /// A look at the processes is near the peak where the level was at least this share of it.
 const NEAR_PERCENT: i64 = 90;
+
+/// Pages of 1 MiB.
+const MIB_PAGES: i64 = 256;
 
 /// Who was there when a peak was told.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +43,12 @@ impl Witnesses {
         }
     }
 
+    /// Who raised the level to `peak`, unless the notice of it was dropped: the next one comes 1 % and 1 MiB above the last.
+    fn raiser_of(&self, peak: i64) -> Option<Task> {
+        let near = |(level, _): &&(i64, Task)| level + level / 128 + MIB_PAGES >= peak;
+        self.raised_by.as_ref().filter(near).map(|(_, task)| task.clone())
+    }
+
     /// The processes at that look, where the level was at least `level`.
     fn processes_at(&self, level: i64) -> &[Process] {
         let scan = self.scan.as_ref().filter(|scan| scan.level >= level);
@@ -62,19 +72,19 @@ fn top(processes: &[Process]) -> Vec<TopProcess> {
 }
 
 /// As counted in the kernel: `parts` at the peak of the slot. A peak that was there before counts from the begin.
-pub fn counted(kernel: &KernelReading, parts: Parts, witnesses: &Witnesses, begin: Clock) -> Peak {
+pub fn counted(peak: &PeakReading, parts: Parts, witnesses: &Witnesses, begin: Clock) -> Peak {
     let pages = (parts.needed / page_bytes()) as i64;
-    let base = pages - kernel.slot.peak.level;
+    let base = pages - peak.level;
     let told = told(
         parts,
-        kernel.slot.peak.reached_ns.max(begin.ns()),
+        peak.reached_ns.max(begin.ns()),
         begin,
         witnesses.processes_at(pages * NEAR_PERCENT / 100 - base),
     );
     Peak {
         // One tick for the moment, one for how well the tick is known.
         at_error_seconds: 2.0 * layout::tick_ns() as f64 / 1e9,
-        raised_by: witnesses.raised_by.as_ref().map(|(_, task)| task.clone()),
+        raised_by: witnesses.raiser_of(peak.level),
         ..told
     }
 }

@@ -1,9 +1,7 @@
 //! Everything that was read of one target at one moment.
 
-use swbpf_common::slot::PARTS;
-
 use crate::{
-    probe::{Histograms, Losses, SlotReading},
+    probe::{Histograms, Losses, Peek, SlotReading},
     sampled::{
         cgroupfs::{CpuFiles, EffectiveLimit, LimitLevel, MemoryFiles},
         procfs::Process,
@@ -48,8 +46,9 @@ pub struct KernelReading {
     pub histograms: Histograms,
     /// What was lost since the programs were loaded.
     pub losses: Losses,
-    /// Level and parts before and after the memory files were read; `None` where they changed meanwhile.
-    pub around_files: Option<(i64, [i64; PARTS])>,
+    /// The slot right after the memory files were read, and how far its level can have been from there meanwhile, in
+    /// pages; `None` where that is not known.
+    pub after_files: Option<(Peek, u64)>,
     /// Whether the memory files were up to date: no change since the kernel last flushed its statistics.
     pub is_flushed: bool,
 }

@@ -178,6 +178,32 @@ impl Fold {
             "probes.reason",
             "the best source is used",
         );
+        self.note_elements(unknown);
+    }
+
+    /// The reason of what is not known in an element of a list: one for all elements, under `[]`.
+    fn note_elements(&self, unknown: &mut Unknown) {
+        let mut because = Reasons { prefix: "", unknown };
+        let programs = &self.subject.probes.programs;
+        because.unless(
+            programs.iter().all(|program| program.reason.is_some()),
+            "probes.programs[].reason",
+            "an attached program needs none",
+        );
+        let not_above = "the limit that was hit is not the target's own or one above it";
+        let mut limits = self.kills.iter().map(|(kill, _)| kill.limit.as_ref());
+        because.unless(
+            limits
+                .clone()
+                .all(|limit| limit.is_some_and(|limit| limit.limit_bytes.is_some())),
+            "oom_kills[].limit_bytes",
+            not_above,
+        );
+        because.unless(
+            limits.all(|limit| limit.is_some()),
+            "oom_kills[].limit_cgroup",
+            not_above,
+        );
     }
 
     pub(super) fn note_overhead(overhead: &Overhead, unknown: &mut Unknown) {

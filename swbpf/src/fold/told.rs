@@ -1,7 +1,9 @@
 //! The section on memory of a snapshot: as counted in the kernel where it can be, else as the files have it.
 
 use super::{
-    Fold, KernelReading, Unknown, levels,
+    Fold, KernelReading, Unknown,
+    base::Base,
+    levels,
     looks::Looks,
     memory::{self, Parts, hugetlb, page_bytes, rss_sum, to_bytes},
     peak,
@@ -49,27 +51,26 @@ impl Fold {
     fn needed_counted(&self, kernel: &KernelReading, from_ns: u64) -> Needed {
         let start = (!self.subject.from_start).then_some(&self.first.memory);
         let misses = self.misses_page_tables();
-        let parts = |level, parts| {
-            let parts = Parts::counted(level, parts, &self.base, start)?;
+        let parts = |level, parts, base: &Base| {
+            let parts = Parts::counted(level, parts, base, start)?;
             // Page tables that an interrupt frees are among the statistics that were not seen.
             Some(Parts {
                 page_tables: parts.page_tables.filter(|_| !misses),
                 ..parts
             })
         };
-        let at_peak = parts(kernel.slot.peak.level, &kernel.slot.peak.parts);
-        let bound = self
-            .base
-            .bound()
-            .map(|pages| pages + self.subject.batch_bound_pages);
+        let (best, best_base) = self.best.unwrap_or((kernel.slot.peak, self.base));
+        let at_peak = parts(best.level, &best.parts, &best_base);
+        let bound = self.base.bound().zip(best_base.bound());
+        let bound = bound.map(|(now, then)| now.max(then) + self.subject.batch_bound_pages);
         let base = self.base.pages();
         let levels_ns = self.levels_ns(kernel);
         let levels = base.map(|base| levels::levels(&levels_ns, |pages| to_bytes(pages + base)));
         Needed {
             source: Source::Kernel,
-            now: parts(kernel.slot.level, &kernel.slot.parts),
+            now: parts(kernel.slot.level, &kernel.slot.parts, &self.base),
             peak_bytes: at_peak.map(|parts| parts.needed),
-            peak: at_peak.map(|parts| peak::counted(kernel, parts, &self.witnesses, self.begin)),
+            peak: at_peak.map(|parts| peak::counted(&best, parts, &self.witnesses, self.begin)),
             levels,
             timeline: base.zip(self.series.as_ref()).map(|(base, series)| {
                 // The bucket in which the window begins is told whole.

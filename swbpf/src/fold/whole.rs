@@ -12,7 +12,7 @@ use super::{
     series::Series,
 };
 use crate::{
-    probe::Losses,
+    probe::{Losses, PeakReading},
     snapshot::{
         Coverage, Exit, Kind, Loss, OomKill, Probes, SCHEMA_VERSION, Snapshot, Source, Target, TargetKind,
         Task,
@@ -45,6 +45,8 @@ pub struct Fold {
     pub(super) subject: Subject,
     pub(super) begin: Clock,
     pub(super) base: Base,
+    /// The highest level so far, with the base that held then: a loss after it does not change what it was.
+    pub(super) best: Option<(PeakReading, Base)>,
     pub(super) first: Reading,
     pub(super) previous: Reading,
     pub(super) last: Reading,
@@ -61,7 +63,8 @@ pub struct Fold {
     /// Where memory is counted: the buckets so far.
     pub(super) series: Option<Series>,
     pub(super) witnesses: Witnesses,
-    pub(super) kills: Vec<Kill>,
+    /// Each with the base that held then.
+    pub(super) kills: Vec<(Kill, Option<i64>)>,
     pub(super) calibration: Calibration,
 }
 
@@ -78,6 +81,7 @@ impl Fold {
             subject,
             begin,
             base,
+            best: None,
             previous: first.clone(),
             last: first.clone(),
             highest: first.clone(),
@@ -119,6 +123,7 @@ impl Fold {
         if let Some(evidence) = memory::evidence(reading) {
             self.base.learn(evidence);
         }
+        self.keep_best();
     }
 
     /// Takes a reading that a sampler of one look a second takes too.
@@ -157,7 +162,7 @@ impl Fold {
 
     /// A process was killed for want of memory.
     pub fn killed(&mut self, kill: Kill) {
-        self.kills.push(kill);
+        self.kills.push((kill, self.base.pages()));
     }
 
     /// The programs were timed for a while.
@@ -228,6 +233,20 @@ impl Fold {
         {
             self.base.learn(evidence);
         }
+        self.keep_best();
+    }
+
+    fn keep_best(&mut self) {
+        let Some(kernel) = &self.last.kernel else {
+            return;
+        };
+        let peak = kernel.slot.peak;
+        let stands = |(known, base): &(PeakReading, Base)| {
+            peak.level <= known.level && base.rebased() != self.base.rebased()
+        };
+        if !self.best.as_ref().is_some_and(stands) {
+            self.best = Some((peak, self.base));
+        }
     }
 
     fn keep_maxima(&mut self) {
@@ -253,27 +272,26 @@ impl Fold {
     }
 
     fn oom_kills(&self) -> Vec<OomKill> {
-        let base = self.base.pages().unwrap_or(0);
-        let bytes = |pages: i64| to_bytes(pages + base);
         let task = |(pid, comm): &(u32, String)| Task {
             pid: *pid,
             comm: comm.clone(),
         };
-        self.kills
-            .iter()
-            .map(|Kill { notice, limit }| OomKill {
+        let told = |(Kill { notice, limit }, base): &(Kill, Option<i64>)| {
+            let base = base.or(self.base.pages()).unwrap_or(0);
+            OomKill {
                 at: self.begin.rfc3339(notice.ns),
                 at_seconds: self.begin.seconds_to(notice.ns),
                 victim: task(&notice.victim),
                 trigger: task(&notice.by),
-                needed_bytes: bytes(notice.level),
-                needed_peak_bytes: bytes(notice.peak),
+                needed_bytes: to_bytes(notice.level + base),
+                needed_peak_bytes: to_bytes(notice.peak + base),
                 limit_bytes: limit.as_ref().and_then(|limit| limit.limit_bytes),
                 limit_cgroup: limit
                     .as_ref()
                     .map(|limit| limit.path.to_string_lossy().into_owned()),
-            })
-            .collect()
+            }
+        };
+        self.kills.iter().map(told).collect()
     }
 
     fn loss(&self) -> Loss {

@@ -10,7 +10,7 @@ use swbpf_common::{
 };
 
 use super::{Probe, SlotId, track::monotonic_ns};
-use crate::error::Error;
+use crate::{error::Error, kernel::layout};
 
 /// Tries to read a slot between two changes of it before a reading that mixes both is taken.
 const TRIES: usize = 16;
@@ -49,6 +49,38 @@ pub struct PeakReading {
     pub reached_ns: u64,
     /// Parts then, in pages.
     pub parts: [i64; PARTS],
+}
+
+/// A quick look at a slot, in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peek {
+    /// Needed memory now.
+    pub level: i64,
+    /// Parts now.
+    pub parts: [i64; PARTS],
+    /// Number of the open bucket of time.
+    bucket: u64,
+    /// Highest level in it.
+    high: i64,
+    /// Lowest level in it.
+    low: i64,
+    /// When the level last rose, by the kernel's tick.
+    rose_ns: u64,
+}
+
+impl Peek {
+    /// How far the level was at most from where it is now, at any time since `before`, which was taken at `ns`; `None`
+    /// where too long ago.
+    pub fn spread_since(&self, before: &Self, ns: u64) -> Option<u64> {
+        // A fall alone changes the level, and a rise would have been seen: two ticks, since the tick is known to one.
+        if *self == *before && self.rose_ns + 2 * layout::tick_ns() < ns {
+            return Some(0);
+        }
+        if self.bucket.wrapping_sub(before.bucket) & level::BUCKET_MASK > 1 {
+            return None;
+        }
+        Some((self.high.max(before.high)).abs_diff(self.low.min(before.low)))
+    }
 }
 
 /// The highest and lowest level of one bucket of time.
@@ -115,9 +147,17 @@ impl Probe {
     }
 
     /// The level and the parts alone, without looking at the CPUs.
-    pub fn peek(&self, slot: SlotId) -> Result<(i64, [i64; PARTS]), Error> {
+    pub fn peek(&self, slot: SlotId) -> Result<Peek, Error> {
         let state = self.slot(slot)?;
-        Ok((unbiased(state.now) + self.pending_pages(slot)?, state.parts))
+        let pending = self.pending_pages(slot)?;
+        Ok(Peek {
+            level: unbiased(state.now) + pending,
+            parts: state.parts,
+            bucket: level::bucket_of(state.high),
+            high: unbiased(level::level_of(state.high).max(state.now)) + pending,
+            low: unbiased(level::level_of(state.low).min(state.now)) + pending,
+            rose_ns: self.ticks.ns(state.rise_tick),
+        })
     }
 
     /// Reads where a slot's time went until now.

@@ -28,7 +28,7 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress_line(&snapshot))?;
         keeper.keep(|| snapshot);
-        let is_populated = meter.cgroup().is_populated().unwrap_or(false);
+        let is_populated = meter.is_populated();
         let has_ended = !meter.cgroup().exists() || (was_populated && !is_populated);
         was_populated |= is_populated;
         Ok(has_ended || told == ControlFlow::Break(()))

@@ -98,6 +98,11 @@ impl Meter {
         &self.cgroup
     }
 
+    /// Whether a process was there when they were last looked at.
+    pub fn is_populated(&self) -> bool {
+        self.scanner.is_populated()
+    }
+
     /// The programs, where they are used.
     pub fn probe(&self) -> Option<&Probe> {
         self.counting.as_ref().map(|counting| &counting.probe)
@@ -117,6 +122,7 @@ impl Meter {
     pub fn finish(&mut self) -> Result<(), Error> {
         self.hear()?;
         self.end_calibration();
+        self.scanner.renew();
         let reading = self.reading()?;
         self.fold.add(reading);
         // The kernel goes on to free the memory of ended processes for some milliseconds.
@@ -180,7 +186,7 @@ impl Meter {
             && let Some(processes) = self.scanner.fresh(&self.cgroup)
         {
             let processes = processes.to_vec();
-            let (level, _) = counting.probe.peek(counting.slot)?;
+            let level = counting.probe.peek(counting.slot)?.level;
             self.fold.scanned(Scan { level, processes });
         }
         Ok(())
@@ -285,7 +291,9 @@ fn reading(
             let flushed_ns = probe.flushed_ns()?;
             let (state, histograms) = at_once(probe, *slot)?;
             Ok::<_, Error>(KernelReading {
-                around_files: before.filter(|before| *before == after),
+                after_files: before
+                    .and_then(|before| after.spread_since(&before, files_ns))
+                    .map(|spread| (after, spread)),
                 is_flushed: flushed_ns
                     .is_some_and(|flushed| flushed > state.last_change_ns && flushed + FLUSH_NS < files_ns),
                 histograms,

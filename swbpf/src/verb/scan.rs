@@ -23,6 +23,16 @@ impl Scanner {
         &self.last
     }
 
+    /// The next look is a new one, whatever it costs.
+    pub fn renew(&mut self) {
+        self.next_ns = 0;
+    }
+
+    /// Whether a process was there at the last look.
+    pub fn is_populated(&self) -> bool {
+        !self.last.is_empty()
+    }
+
     /// The processes now, where a look does not cost too much.
     pub fn fresh(&mut self, cgroup: &Cgroup) -> Option<&[Process]> {
         let begin_ns = monotonic_ns();
