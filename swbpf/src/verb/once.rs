@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use tokio::time::sleep;
 
-use super::{attach::target_of, listen::listen, meter::Meter};
+use super::{attach::target_of, listen::listen, meter::Meter, signals::survive_file_limit};
 use crate::{
     cli::{ForcedSource, Once},
     error::Error,
@@ -15,6 +15,7 @@ use crate::{
 
 /// Measures for the window and answers on standard output.
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    survive_file_limit()?;
     let hierarchies = Hierarchies::detect()?;
     let (cgroup, target) = target_of(&hierarchies, &once.target)?;
     let mut meter = Meter::begin(&hierarchies, cgroup, target, false, force)?;

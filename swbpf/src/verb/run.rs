@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::Context;
-use nix::sys::signal::SigSet;
 use tokio::process::{Child, Command};
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     keep::Keeper,
     listen::{End, listen},
     meter::Meter,
-    signals::{Signals, is_from_process},
+    signals::{Inherited, Signals, is_from_process},
 };
 use crate::{
     cli::{self, ForcedSource},
@@ -40,7 +39,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     let target = told(own.cgroup(), TargetKind::Command, None, Some(command));
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, own.cgroup().clone(), target, true, force)?;
-    let mut child = start(&run.command, &own, signals.mask_before())?;
+    let mut child = start(&run.command, &own, signals.inherited())?;
     let status = follow(&mut meter, &mut child, &signals, |meter| {
         keeper.keep(|| meter.snapshot(Kind::Progress, None));
     })
@@ -63,18 +62,18 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     Ok(code_of(status))
 }
 
-/// Starts the command inside the cgroup, with these signals blocked.
-fn start(command: &[std::ffi::OsString], own: &OwnCgroup, blocked: SigSet) -> Result<Child, Error> {
+/// Starts the command inside the cgroup, with signals met as they were before sw-bpf.
+fn start(command: &[std::ffi::OsString], own: &OwnCgroup, signals: Inherited) -> Result<Child, Error> {
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| anyhow::anyhow!("no command was given: name one behind --"))?;
     let files = own.join_files()?;
     let mut command = Command::new(program);
     command.args(arguments);
-    // SAFETY: between fork and exec, this does nothing but write(2) on files that are open, and sigprocmask(2).
+    // SAFETY: between fork and exec, this does nothing but sigaction(2), sigprocmask(2) and write(2) on open files.
     unsafe {
         command.pre_exec(move || {
-            blocked.thread_set_mask()?;
+            signals.restore()?;
             files.join()
         });
     };
