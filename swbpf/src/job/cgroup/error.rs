@@ -99,10 +99,12 @@ pub enum CgroupError {
         file: &'static str,
     },
     /// Processes are left in a cgroup that was to be removed.
-    #[error("cgroup {path:?} is left behind: processes {pids:?} still run in it; end them, then `rmdir` it")]
+    #[error(
+        "left behind: {paths:?}: processes {pids:?} still run there; end them, then `rmdir` each of the directories"
+    )]
     InUse {
-        /// The directory.
-        path: PathBuf,
+        /// The directories: one in each hierarchy.
+        paths: Vec<PathBuf>,
         /// At most ten of the processes.
         pids: Vec<u32>,
     },

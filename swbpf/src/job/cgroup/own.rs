@@ -6,7 +6,7 @@ mod remove;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::membership::{self, Membership};
 use super::{Cgroup, CgroupDir, CgroupError, Controller, Hierarchies, Place, Version};
@@ -136,11 +136,12 @@ impl OwnCgroup {
     /// Processes that the command left behind are not ended: after a second they are reported, and the cgroup stays.
     pub fn remove(&mut self) -> Result<(), CgroupError> {
         self.is_done = true;
+        let until = Instant::now() + PATIENCE;
         self.made
             .dirs
             .iter()
-            .map(|dir| remove::tree(&dir.path, PATIENCE))
-            .fold(Ok(()), Result::and)
+            .map(|dir| remove::tree(&dir.path, until))
+            .fold(Ok(()), remove::both)
     }
 }
 

@@ -16,21 +16,41 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How many of the processes that are in the way an error tells.
 const MAX_TOLD: usize = 10;
 
-/// Removes `dir` and all below it, waiting at most for `patience` until no process is in the way.
-pub(super) fn tree(dir: &Path, patience: Duration) -> Result<(), CgroupError> {
-    let until = Instant::now() + patience;
+/// Removes `dir` and all below it, waiting at most `until` then for the processes that are in the way.
+pub(super) fn tree(dir: &Path, until: Instant) -> Result<(), CgroupError> {
     while !try_once(dir)? {
         if Instant::now() >= until {
             let mut pids = tree::procs(dir)?;
             pids.truncate(MAX_TOLD);
             return Err(CgroupError::InUse {
-                path: dir.to_path_buf(),
+                paths: vec![dir.to_path_buf()],
                 pids,
             });
         }
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// Both removals as one: directories that are left behind are told together, of other failures the first.
+pub(super) fn both(one: Result<(), CgroupError>, other: Result<(), CgroupError>) -> Result<(), CgroupError> {
+    match (one, other) {
+        (
+            Err(CgroupError::InUse { mut paths, mut pids }),
+            Err(CgroupError::InUse {
+                paths: more_paths,
+                pids: more_pids,
+            }),
+        ) => {
+            paths.extend(more_paths);
+            pids.extend(more_pids);
+            pids.sort_unstable();
+            pids.dedup();
+            pids.truncate(MAX_TOLD);
+            Err(CgroupError::InUse { paths, pids })
+        }
+        (one, other) => one.and(other),
+    }
 }
 
 /// Removes what can be; whether nothing is left.
@@ -63,18 +83,23 @@ mod tests {
         let top = tree_dir.path().join("top");
         fs::create_dir_all(top.join("a/b/c")).expect("directories");
         fs::create_dir_all(top.join("d")).expect("directories");
-        tree(&top, Duration::ZERO).expect("all removed");
+        tree(&top, Instant::now()).expect("all removed");
         assert!(!top.exists());
     }
 
     #[test]
     fn what_is_in_use_is_reported_after_the_patience() {
         let tree_dir = tempfile::tempdir().expect("a temporary directory");
-        let top = tree_dir.path().join("top");
-        fs::create_dir_all(top.join("a")).expect("directories");
-        fs::write(top.join("a/cgroup.procs"), "12\n7\n").expect("a file");
-        match tree(&top, Duration::from_millis(10)) {
-            Err(CgroupError::InUse { path, pids }) => assert_eq!((path, pids), (top, vec![7, 12])),
+        let tops = ["memory", "cpuacct"].map(|name| tree_dir.path().join(name));
+        for top in &tops {
+            fs::create_dir_all(top.join("a")).expect("directories");
+            fs::write(top.join("a/cgroup.procs"), "12\n7\n").expect("a file");
+        }
+        let until = Instant::now() + Duration::from_millis(10);
+        let removed = tops.iter().map(|top| tree(top, until)).fold(Ok(()), both);
+        assert!(Instant::now() >= until);
+        match removed {
+            Err(CgroupError::InUse { paths, pids }) => assert_eq!((paths, pids), (tops.into(), vec![7, 12])),
             other => panic!("{other:?}"),
         }
     }
