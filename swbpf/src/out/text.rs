@@ -175,7 +175,8 @@ fn measurement(page: &mut Page, snapshot: &Snapshot) {
     };
     page.row("coverage", &duration(coverage.seconds), &from);
     let (bound, note) = match snapshot.memory.error_bound_bytes {
-        Some(0) => ("none".to_owned(), "every change of memory is counted".to_owned()),
+        Some(0) if coverage.from_start => ("none".to_owned(), "every change of memory is counted".to_owned()),
+        Some(0) => ("none".to_owned(), "agrees with the kernel's files".to_owned()),
         Some(bound) => (bytes(bound), "of memory, either way".to_owned()),
         None => (known(None, bytes), reason(snapshot, "memory.error_bound_bytes")),
     };

@@ -13,6 +13,7 @@ pub fn all() -> Vec<(&'static str, Snapshot)> {
     vec![
         ("kernel", kernel()),
         ("attached", attached()),
+        ("joined", joined()),
         ("oom", oom()),
         ("sampled", sampled()),
         ("nothing", nothing()),
@@ -256,6 +257,17 @@ pub fn attached() -> Snapshot {
         rebased: 1,
         ..Loss::default()
     };
+    snapshot
+}
+
+/// The same, agreed with the kernel's files; its peak was there before.
+pub fn joined() -> Snapshot {
+    let mut snapshot = attached();
+    snapshot.memory.error_bound_bytes = Some(0);
+    if let Some(peak) = &mut snapshot.memory.peak {
+        peak.at_seconds = 0.0;
+        peak.raised_by = None;
+    }
     snapshot
 }
 

@@ -172,12 +172,16 @@ pub fn at_the_peak(page: &mut Page, snapshot: &Snapshot) {
         _ => "At the highest look",
     });
     let error = (peak.at_error_seconds > 0.0).then(|| format!("+-{}", duration(peak.at_error_seconds)));
-    page.compared(
-        "reached after",
-        &duration(peak.at_seconds),
-        &error.unwrap_or_default(),
-        &moment(&peak.at),
-    );
+    if peak.at_seconds == 0.0 && !snapshot.coverage.from_start {
+        page.row("reached", "", "there at the start");
+    } else {
+        page.compared(
+            "reached after",
+            &duration(peak.at_seconds),
+            &error.unwrap_or_default(),
+            &moment(&peak.at),
+        );
+    }
     if let Some(high) = snapshot.memory.high {
         let note = format!("at or above {}", bytes(high.threshold_bytes));
         page.row("held for", &duration(high.seconds), &note);
@@ -210,15 +214,9 @@ fn composition(page: &mut Page, peak: &Peak) {
         };
         page.compared(label, &bytes(part), &share, &note.unwrap_or_default());
     }
-    let mapped = peak
-        .file_mapped_bytes
-        .map(|mapped| format!("{} mapped", bytes(mapped)));
-    for (label, part, note) in [
-        ("page cache", peak.file_bytes, mapped),
-        ("swapped out", peak.swap_bytes, None),
-    ] {
+    for (label, part) in [("page cache", peak.file_bytes), ("swapped out", peak.swap_bytes)] {
         if let Some(part) = part.filter(|&part| part > 0) {
-            page.row(label, &bytes(part), &joined([Some("beside it".to_owned()), note]));
+            page.row(label, &bytes(part), "beside it");
         }
     }
 }
