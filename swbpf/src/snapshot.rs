@@ -73,7 +73,7 @@ pub struct Snapshot {
     pub loss: Loss,
     /// What measuring cost.
     pub overhead: Overhead,
-    /// For each `null` above: its dotted key and the reason.
+    /// For each `null` above: its dotted key and the reason; `[]` stands for the elements of a list.
     pub unknown: BTreeMap<String, String>,
 }
 
@@ -178,7 +178,7 @@ pub struct Processes {
     pub threads_started: Option<u64>,
     /// Processes ended within the coverage.
     pub ended: Option<u64>,
-    /// Tasks moved in from another cgroup within the coverage.
+    /// Tasks moved into one of its cgroups within the coverage, from wherever.
     pub moved_in: Option<u64>,
     /// Processes alive at this moment.
     pub alive: Option<u64>,
