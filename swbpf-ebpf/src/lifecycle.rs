@@ -1,6 +1,6 @@
 //! Cgroups and processes that come and go.
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{helpers::bpf_get_current_pid_tgid, macros::btf_tracepoint, programs::BtfTracePointContext};
 use swbpf_common::notice::{BORN, GONE, MOVED, NO_SLOT};
 
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
     kernel::{Cgroup, Task},
     maps::offset,
     notice::{Cause, tell},
+    sched::move_current,
     track::{Tracked, walk},
 };
 
@@ -42,13 +43,19 @@ fn tell_cgroup(cgroup: Cgroup, kind: u32) -> i32 {
 /// may be on a CPU, so the reader is asked to look, also where it is moved to a cgroup that is not tracked.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
-    let css = Task(ctx.arg(2)).css();
+    let task = Task(ctx.arg(2));
+    let css = task.css();
     // A move within another hierarchy.
     if css.cgroup().0 != ctx.arg::<*const u8>(0) {
         return 0;
     }
+    let key = walk(css);
+    // A command of `run` moves itself, and may have ended by the time that the reader looks.
+    if task.pid() == bpf_get_current_pid_tgid() as u32 {
+        move_current(key);
+    }
     let mut number = NO_SLOT;
-    if let Some(tracked) = Tracked::by_key(walk(css)) {
+    if let Some(tracked) = Tracked::by_key(key) {
         number = tracked.number;
         // SAFETY: a word of the slot.
         unsafe { atomic::fetch_add(&raw mut (*tracked.slot).moved_in, 1) };

@@ -112,6 +112,8 @@ pub struct OnCpu {
     pub slot: u64,
     /// Since when.
     pub since_ns: u64,
+    /// 1 while a task that moves itself is accounted for: an interrupt must not.
+    pub is_changing: u64,
 }
 
 /// The slot that is on this CPU.

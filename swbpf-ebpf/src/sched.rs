@@ -45,7 +45,10 @@ pub fn look(_ctx: RawTracePointContext) -> i32 {
     // SAFETY: the current task.
     let task = Task(unsafe { bpf_get_current_task_btf() } as *const u8);
     let key = slot_of(task);
-    if let Some(cpu) = ON_CPU.get_ptr_mut(0) {
+    // SAFETY: this CPU's own value.
+    if let Some(cpu) = ON_CPU.get_ptr_mut(0)
+        && unsafe { (*cpu).is_changing } == 0
+    {
         hand_over(cpu, key);
     }
     if let Some(clocks) = CLOCKS.get_ptr_mut(0) {
@@ -58,6 +61,22 @@ pub fn look(_ctx: RawTracePointContext) -> i32 {
         };
     }
     0
+}
+
+/// The task on this CPU has moved itself to the slot of `key`.
+#[inline(always)]
+pub fn move_current(key: u64) {
+    let Some(cpu) = ON_CPU.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: this CPU's own value; no switch can come between, and an interrupt keeps off.
+    unsafe {
+        if (*cpu).slot != key {
+            atomic::store(&raw mut (*cpu).is_changing, 1);
+            hand_over(cpu, key);
+            atomic::store(&raw mut (*cpu).is_changing, 0);
+        }
+    }
 }
 
 /// The idle task belongs to no slot.

@@ -7,7 +7,7 @@ use std::fs;
 use support::measure::{MIB, Process, load_probe, own_cgroup, wait_until};
 use support::need_bpf;
 use swbpf::job::cgroup::OwnCgroup;
-use swbpf::probe::{Probe, SlotId, Start};
+use swbpf::probe::{Peek, Probe, SlotId, Start};
 use swbpf_common::slot::KERNEL;
 
 use crate::truth::{FOOTPRINT, page_tables};
@@ -25,7 +25,7 @@ fn bytes(pages: i64) -> u64 {
 }
 
 fn level(probe: &Probe, slot: SlotId) -> u64 {
-    bytes(probe.peek(slot).expect("a level").0)
+    bytes(probe.peek(slot).expect("a level").level)
 }
 
 fn peak(probe: &Probe, slot: SlotId) -> u64 {
@@ -134,7 +134,7 @@ fn skipped_programs_lose_no_page_of_a_process() {
         }
     }
     wait_until("all that is not the kernel's own is given back", || {
-        let (level, parts) = probe.peek(slot).expect("a level");
+        let Peek { level, parts, .. } = probe.peek(slot).expect("a level");
         level == parts[KERNEL]
     });
     let losses = probe.losses().expect("losses");

@@ -58,7 +58,7 @@ impl Kernel {
     pub fn plan(hierarchies: &Hierarchies) -> Result<Self> {
         let own = hierarchies.cgroup_of_pid(std::process::id())?;
         Ok(Self {
-            plan: support::plan(&Facts::gather(), Hierarchy::Of(Controller::Memory))?,
+            plan: support::plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory))?,
             own_cgroup: own.nearest_dir(Controller::Memory).map(|dir| dir.path.clone()),
         })
     }

@@ -90,7 +90,7 @@ pub fn own_cgroup() -> OwnCgroup {
 /// Where nothing can be.
 #[must_use]
 pub fn plan_here() -> Plan {
-    plan(&Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count")
+    plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count")
 }
 
 /// The kernel programs, in the hands of this process.

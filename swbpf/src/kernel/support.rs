@@ -125,8 +125,8 @@ const OPTIONAL: [(&str, &str); 7] = [
     ),
 ];
 
-/// Decides from the facts, or says what is missing. Jobs are told apart by `hierarchy`.
-pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
+/// Decides from the facts, or says what is missing; takes the BTF out of them. Jobs are told apart by `hierarchy`.
+pub fn plan(facts: &mut Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
     if let Some(mode) = facts.lockdown.as_ref().filter(|mode| *mode == "confidentiality") {
         return Err(Error::Lockdown { mode: mode.clone() });
     }
@@ -135,13 +135,12 @@ pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
             return Err(Error::MissingCapability { capability: name });
         }
     }
-    let blob = facts.btf.as_ref().map_err(|error| Error::NoBtf {
+    let taken = std::mem::replace(&mut facts.btf, Err(io::Error::from(io::ErrorKind::NotFound)));
+    let blob = taken.map_err(|source| Error::NoBtf {
         path: PathBuf::from(BTF_PATH),
-        source: error
-            .raw_os_error()
-            .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
+        source,
     })?;
-    let btf = Btf::parse(blob).map_err(anyhow::Error::from)?;
+    let btf = Btf::parse(&blob).map_err(anyhow::Error::from)?;
     if let Some(hook) = REQUIRED.into_iter().find(|hook| !btf.has_tracepoint(hook)) {
         return Err(Error::HookAbsent {
             hook: hook.into(),
@@ -153,11 +152,13 @@ pub fn plan(facts: &Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
     } else {
         0
     };
+    let offsets = layout::offsets(&btf, hierarchy, batch_pages).map_err(anyhow::Error::from)?;
+    let programs = programs(&btf);
     Ok(Plan {
+        btf: blob,
         release: facts.release.clone(),
-        btf: blob.clone(),
-        offsets: layout::offsets(&btf, hierarchy, batch_pages).map_err(anyhow::Error::from)?,
-        programs: programs(&btf),
+        offsets,
+        programs,
         batch_bound_pages: batch_pages * facts.cpus as u64,
     })
 }
@@ -207,7 +208,7 @@ mod tests {
     fn missing_capabilities_are_named() {
         let code = |capabilities| {
             plan(
-                &Facts {
+                &mut Facts {
                     capabilities,
                     ..facts()
                 },
@@ -223,13 +224,13 @@ mod tests {
 
     #[test]
     fn lockdown_is_told_before_all_else() {
-        let locked = Facts {
+        let mut locked = Facts {
             lockdown: Some("confidentiality".into()),
             capabilities: 0,
             ..facts()
         };
         assert!(matches!(
-            plan(&locked, Hierarchy::Unified),
+            plan(&mut locked, Hierarchy::Unified),
             Err(Error::Lockdown { .. })
         ));
     }
@@ -238,7 +239,7 @@ mod tests {
     fn garbage_in_place_of_btf_is_an_error() {
         assert!(
             plan(
-                &Facts {
+                &mut Facts {
                     btf: Ok(vec![7; 100]),
                     ..facts()
                 },

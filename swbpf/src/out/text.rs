@@ -218,9 +218,9 @@ fn overhead(page: &mut Page, snapshot: &Snapshot) {
     if let Some(share) = overhead.programs_cpu_percent {
         let event = overhead.ns_per_event.map(|ns| format!("{ns:.0} ns an event"));
         page.row(
-            "  in the kernel",
+            "  all programs",
             &percent(share),
-            &joined([Some("of one CPU".to_owned()), event]),
+            &joined([Some("of one CPU, whole host".to_owned()), event]),
         );
     }
 }

@@ -57,9 +57,9 @@ impl Meter {
         from_birth: bool,
         force: Option<ForcedSource>,
     ) -> Result<Self, Error> {
-        let facts = Facts::gather();
+        let mut facts = Facts::gather();
         let (counting, probes, batch_bound_pages) =
-            match count(&facts, hierarchies, &cgroup, from_birth, force) {
+            match count(&mut facts, hierarchies, &cgroup, from_birth, force) {
                 Ok((counting, plan)) => (Some(counting), kernel_probes(&plan), plan.batch_bound_pages),
                 Err(error) if force == Some(ForcedSource::Kernel) => return Err(error),
                 Err(error) => (None, sampled_probes(&facts, force, &error), 0),
@@ -211,7 +211,7 @@ impl Meter {
 
 /// Loads the programs and tracks the cgroup.
 fn count(
-    facts: &Facts,
+    facts: &mut Facts,
     hierarchies: &Hierarchies,
     cgroup: &Cgroup,
     from_birth: bool,
@@ -221,10 +221,12 @@ fn count(
         return Err(Error::Other(anyhow::anyhow!("sampling was asked for")));
     }
     let (hierarchy, controller) = hierarchy_of(cgroup);
-    let plan = plan(facts, hierarchy)?;
+    let mut plan = plan(facts, hierarchy)?;
     let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
     let own = own.as_ref().and_then(|own| own.nearest_dir(controller));
     let mut probe = Probe::load(&plan, CAPACITY, own.map(|dir| dir.path.as_path()))?;
+    // Megabytes that would count, and fall away, where the target is the caller's own cgroup.
+    plan.btf = Vec::new();
     let start = if from_birth {
         Start::default()
     } else {
