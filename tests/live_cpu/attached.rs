@@ -1,9 +1,13 @@
 //! What is on a CPU already when the measurement begins, and still when it ends.
 
+use std::fs;
+use std::thread::{self, sleep};
+use std::time::Duration;
+
 use support::command::{answer, output, sw_bpf};
 use support::measure::{Process, own_cgroup};
 use support::need_bpf;
-use swbpf::job::cgroup::OwnCgroup;
+use swbpf::job::cgroup::{Cgroup, Controller, OwnCgroup};
 use swbpf::snapshot::Snapshot;
 
 use super::kernel::{Truth, watched, with_stolen};
@@ -16,10 +20,18 @@ fn spinner(own: &OwnCgroup) -> Process {
     spinner
 }
 
-fn once(own: &OwnCgroup, window: &str) -> (Snapshot, Truth) {
+/// Does something once the measurement is under way, and gives its answer.
+fn once(own: &OwnCgroup, window: &str, meanwhile: &(impl Fn() + Sync)) -> (Snapshot, Truth) {
     let mut command = sw_bpf(&["--once", "--json", "--window", window, "--cgroup"]);
     command.arg(own.cgroup().path());
-    let ((output, spent), stolen_s) = with_stolen(|| watched(own.cgroup(), || output(&mut command)));
+    let ((output, spent), stolen_s) = with_stolen(|| {
+        watched(own.cgroup(), || {
+            thread::scope(|scope| {
+                scope.spawn(meanwhile);
+                output(&mut command)
+            })
+        })
+    });
     let snapshot: Snapshot = serde_json::from_value(answer(&output)).expect("a snapshot");
     let end = unix(&snapshot.coverage.to);
     let truth = Truth {
@@ -37,9 +49,13 @@ fn unix(moment: &str) -> f64 {
 }
 
 fn agreed_once(own: &OwnCgroup, window: &str) -> Snapshot {
+    agreed_while(own, window, || {})
+}
+
+fn agreed_while(own: &OwnCgroup, window: &str, meanwhile: impl Fn() + Sync) -> Snapshot {
     let mut last = None;
     agreed(|| {
-        let (snapshot, truth) = once(own, window);
+        let (snapshot, truth) = once(own, window, &meanwhile);
         let cpu = last.insert(snapshot).cpu.clone();
         (cpu, truth)
     });
@@ -72,5 +88,32 @@ fn short_windows_are_as_right_as_long_ones() {
     let told = agreed_once(&own, "200ms");
     near(Some(told.window_seconds), 0.2..=0.6);
     near(told.cpu.busy_cores, 0.0..=1.001);
+    assert!(spinner.finish().0.success());
+}
+
+/// Moves a process in the hierarchies that count its memory and CPU time.
+fn move_to(cgroup: &Cgroup, pid: u32) {
+    for controller in [Controller::Memory, Controller::Cpuacct] {
+        let dir = cgroup.nearest_dir(controller).expect("a directory");
+        fs::write(dir.path.join("cgroup.procs"), pid.to_string()).expect("moved");
+    }
+}
+
+#[test]
+fn who_is_moved_in_and_out_is_counted_in_between() {
+    if !need_bpf() {
+        return;
+    }
+    let (first, own) = (own_cgroup(), own_cgroup());
+    let mut spinner = spinner(&first);
+    let pid = spinner.id();
+    let told = agreed_while(&own, "1200ms", || {
+        sleep(Duration::from_millis(400));
+        move_to(own.cgroup(), pid);
+        sleep(Duration::from_millis(500));
+        move_to(first.cgroup(), pid);
+    });
+    near(told.cpu.busy_seconds, 0.0..=0.7);
+    assert_eq!(told.processes.moved_in, Some(1));
     assert!(spinner.finish().0.success());
 }

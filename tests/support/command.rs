@@ -112,25 +112,25 @@ pub fn snapshot(line: &str) -> Value {
     snapshot
 }
 
-/// The dotted keys of all that is `null` in `value`; an element of a list has its number for a key.
+/// The dotted keys of all that is `null` in `value`, the elements of a list together as `list[]`.
 fn note_nulls(value: &Value, key: &str, nulls: &mut BTreeSet<String>) {
-    let below = |name: &str| {
-        if key.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{key}.{name}")
-        }
-    };
     match value {
         Value::Null => drop(nulls.insert(key.to_owned())),
-        // A program that is attached lacks nothing.
-        Value::Object(members) if members.get("attached") == Some(&Value::Bool(true)) => {}
-        Value::Object(members) => members
-            .iter()
-            .for_each(|(name, value)| note_nulls(value, &below(name), nulls)),
-        Value::Array(elements) => (0..)
-            .zip(elements)
-            .for_each(|(number, value): (usize, _)| note_nulls(value, &below(&number.to_string()), nulls)),
+        Value::Object(members) => {
+            let prefix = if key.is_empty() {
+                String::new()
+            } else {
+                format!("{key}.")
+            };
+            for (name, value) in members {
+                note_nulls(value, &format!("{prefix}{name}"), nulls);
+            }
+        }
+        Value::Array(elements) => {
+            for value in elements {
+                note_nulls(value, &format!("{key}[]"), nulls);
+            }
+        }
         _ => {}
     }
 }
