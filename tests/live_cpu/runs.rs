@@ -8,7 +8,7 @@ use support::need_bpf;
 use swbpf::snapshot::Snapshot;
 
 use super::kernel::{Truth, with_stolen};
-use super::{agreed, is_consistent, near};
+use super::{agreed, near};
 
 /// Runs a program, and gives with the summary what the kernel's own accounting has of it.
 fn measured(program: &[&OsStr], wake_ups: u32) -> (Snapshot, Truth) {
@@ -28,17 +28,8 @@ fn measured(program: &[&OsStr], wake_ups: u32) -> (Snapshot, Truth) {
     (summary, truth)
 }
 
-/// The summary of a run whose CPU time agrees with the kernel's, once it is consistent in itself.
 fn agreed_run(program: &[&OsStr], wake_ups: u32) -> Snapshot {
-    let mut last = None;
-    agreed(|| {
-        let (summary, truth) = measured(program, wake_ups);
-        let cpu = last.insert(summary).cpu.clone();
-        (cpu, truth)
-    });
-    let summary = last.expect("a run");
-    is_consistent(&summary);
-    summary
+    agreed(|| measured(program, wake_ups))
 }
 
 fn agreed_workload(arguments: &[&str], wake_ups: u32) -> Snapshot {
