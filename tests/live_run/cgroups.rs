@@ -1,5 +1,6 @@
 //! The cgroup that is made for a command, and what becomes of it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use support::command::{output, record, told};
 use support::measure::{MIB, Run, program, wait_until};
 use support::need_bpf;
-use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies};
+use swbpf::job::cgroup::{Controller, Hierarchies};
 use tempfile::TempDir;
 
 use super::{recorded, recording, run_script};
@@ -19,16 +20,22 @@ fn cgroup_of(summary: &Value) -> PathBuf {
     summary["target"]["cgroup"].as_str().expect("a path").into()
 }
 
-/// A name, in every hierarchy that has a cgroup for CPU time or memory.
-fn is_gone_everywhere(cgroup: &Path) {
+/// The directories of a cgroup that was made below this process's own, of all hierarchies that may have one.
+fn directories(cgroup: &Path) -> BTreeSet<PathBuf> {
     let name = cgroup.file_name().expect("a name");
-    let root = Hierarchies::detect()
-        .and_then(|all| all.cgroup_of_pid(std::process::id()))
-        .expect("a cgroup");
-    for controller in Controller::ALL {
-        if let Some(dir) = root.dir(controller) {
-            assert!(!dir.path.join(name).exists(), "{}", dir.path.join(name).display());
-        }
+    let all = Hierarchies::detect().expect("a hierarchy");
+    let own = all.cgroup_of_pid(std::process::id()).expect("a cgroup");
+    let above = Controller::ALL
+        .into_iter()
+        .filter_map(|controller| own.nearest_dir(controller));
+    let mut found: BTreeSet<_> = above.map(|dir| dir.path.join(name)).collect();
+    found.insert(cgroup.to_owned());
+    found
+}
+
+fn is_gone_everywhere(cgroup: &Path) {
+    for dir in directories(cgroup) {
+        assert!(!dir.exists(), "{}", dir.display());
     }
 }
 
@@ -71,8 +78,6 @@ fn who_is_left_behind_is_told_and_left_alone() {
         .expect("a process id");
     let pid = Pid::from_raw(pid).expect("a process id");
     let summary = record(&path).pop().expect("a summary");
-    let cgroup =
-        Hierarchies::detect().and_then(|all| all.cgroup_of_pid(pid.as_raw_nonzero().get().cast_unsigned()));
     let is_alive = test_kill_process(pid).is_ok();
     kill_process(pid, Signal::KILL).expect("a live process");
     let told = told(&left);
@@ -82,18 +87,15 @@ fn who_is_left_behind_is_told_and_left_alone() {
     let line = told.lines().last().expect("a line");
     let names_it = line.contains(&pid.as_raw_nonzero().to_string());
     assert!(line.starts_with("sw-bpf: ") && names_it, "{told}");
-    remove(&cgroup.expect("its cgroup"));
+    remove(&cgroup_of(&summary));
 }
 
 /// Removes a cgroup whose last process is about to end.
-fn remove(cgroup: &Cgroup) {
-    let dirs = Controller::ALL
-        .into_iter()
-        .filter_map(|controller| cgroup.dir(controller));
-    let own = dirs.filter(|dir| dir.path.file_name() == cgroup.path().file_name());
-    for dir in own {
+fn remove(cgroup: &Path) {
+    for dir in directories(cgroup) {
         wait_until("the cgroup is empty", || {
-            fs::remove_dir(&dir.path).is_ok() || !dir.path.exists()
+            let removed = fs::remove_dir(&dir);
+            removed.is_ok() || !dir.exists()
         });
     }
 }
@@ -118,7 +120,7 @@ fn the_command_outlives_a_killed_sw_bpf() {
         !cgroup.is_populated().expect("populated")
     });
     assert!(cgroup.exists());
-    remove(&cgroup);
+    remove(cgroup.path());
 }
 
 #[test]
