@@ -32,6 +32,10 @@ pub struct Offsets {
     pub task_tgid: u32,
     /// `task_struct.comm`
     pub task_comm: u32,
+    /// `task_struct.se.sum_exec_runtime`
+    pub task_ran: u32,
+    /// `task_struct.se.prev_sum_exec_runtime`
+    pub task_ran_before: u32,
     /// `node_stat_item.NR_ANON_MAPPED`, pages
     pub item_anon: u32,
     /// `node_stat_item.NR_SHMEM`, pages
@@ -58,4 +62,4 @@ pub struct Offsets {
     pub batch_pages: u64,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 104);
+const _: () = assert!(size_of::<Offsets>() == 112);

@@ -36,6 +36,12 @@ pub const fn span(word: u64, ns: u64) -> u64 {
     if span >> (TIME_BITS - 1) != 0 { 0 } else { span }
 }
 
+/// Nanoseconds by which `ns` lies before the word's time; 0 where it does not.
+#[inline(always)]
+pub const fn lateness(word: u64, ns: u64) -> u64 {
+    span(ns & TIME_MASK, word & TIME_MASK)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +51,7 @@ mod tests {
         let word = pack(3, 1_000);
         assert_eq!(span(word, 1_500), 500);
         assert_eq!(span(word, 900), 0);
+        assert_eq!((lateness(word, 900), lateness(word, 1_500)), (100, 0));
         assert_eq!(count_of(word), 3);
     }
 

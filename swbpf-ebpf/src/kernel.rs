@@ -89,6 +89,17 @@ impl Task {
         unsafe { member(self.0, offset!(task_pid)) }
     }
 
+    /// Nanoseconds that it has run since it was last picked, without time that the hypervisor stole.
+    #[inline(always)]
+    pub fn stint_ns(self) -> u64 {
+        // SAFETY: u64 task_struct.se.sum_exec_runtime, u64 task_struct.se.prev_sum_exec_runtime
+        unsafe {
+            let ran: u64 = member(self.0, offset!(task_ran));
+            let before: u64 = member(self.0, offset!(task_ran_before));
+            ran.wrapping_sub(before)
+        }
+    }
+
     /// Process id.
     #[inline(always)]
     pub fn tgid(self) -> u32 {

@@ -29,6 +29,8 @@ pub static OFFSETS: Offsets = Offsets {
     task_pid: 0,
     task_tgid: 0,
     task_comm: 0,
+    task_ran: 0,
+    task_ran_before: 0,
     item_anon: 0,
     item_shmem: 0,
     item_file: 0,
@@ -114,6 +116,8 @@ pub struct OnCpu {
     pub since_ns: u64,
     /// 1 while a task that moves itself is accounted for: an interrupt must not.
     pub is_changing: u64,
+    /// Address of the task that is on the CPU, as far as was seen.
+    pub task: u64,
 }
 
 /// The slot that is on this CPU.

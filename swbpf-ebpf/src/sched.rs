@@ -10,7 +10,7 @@ use aya_ebpf::{
 };
 use swbpf_common::{
     health::Clocks,
-    running::{self, COUNTS},
+    running::{self, COUNTS, Concurrency},
 };
 
 use crate::{
@@ -21,20 +21,43 @@ use crate::{
 };
 
 /// Tries of a compare-exchange before it is given up and counted.
-const TRIES: u32 = 64;
+const TRIES: u32 = 8;
 
 /// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    let key = slot_of(Task(ctx.arg(2)));
+    let (prev, next) = (Task(ctx.arg(1)), Task(ctx.arg(2)));
     let Some(cpu) = ON_CPU.get_ptr_mut(0) else {
         return 0;
     };
+    let key = slot_of(next);
     // SAFETY: this CPU's own value; switches of one CPU do not overlap.
-    if unsafe { (*cpu).slot } != key {
-        hand_over(cpu, key);
+    unsafe {
+        if (*cpu).task != prev.0 as u64 {
+            catch_up(cpu, prev);
+        }
+        (*cpu).task = next.0 as u64;
+        if (*cpu).slot != key {
+            hand_over(cpu, key, now_ns());
+        }
     }
     0
+}
+
+/// A task that is on the CPU without having been seen to come: it was there before the programs, or its coming was not
+/// told to them. The scheduler knows how long it has been there.
+#[inline(never)]
+fn catch_up(cpu: *mut OnCpu, task: Task) {
+    let key = slot_of(task);
+    // SAFETY: this CPU's own values.
+    unsafe {
+        let since = (*cpu).since_ns;
+        if (*cpu).slot != key {
+            let came = now_ns().saturating_sub(task.stint_ns());
+            hand_over(cpu, key, if came > since { came } else { since });
+        }
+        (*cpu).task = task.0 as u64;
+    }
 }
 
 /// Run on each CPU by the reader, never attached: begins a new epoch, looks at what is on the CPU now, and closes the
@@ -49,7 +72,11 @@ pub fn look(_ctx: RawTracePointContext) -> i32 {
     if let Some(cpu) = ON_CPU.get_ptr_mut(0)
         && unsafe { (*cpu).is_changing } == 0
     {
-        hand_over(cpu, key);
+        // SAFETY: as above.
+        if unsafe { (*cpu).task } != task.0 as u64 {
+            catch_up(cpu, task);
+        }
+        hand_over(cpu, key, now_ns());
     }
     if let Some(clocks) = CLOCKS.get_ptr_mut(0) {
         // SAFETY: the reader runs this on one CPU after another.
@@ -73,10 +100,16 @@ pub fn move_current(key: u64) {
     unsafe {
         if (*cpu).slot != key {
             atomic::store(&raw mut (*cpu).is_changing, 1);
-            hand_over(cpu, key);
+            hand_over(cpu, key, now_ns());
             atomic::store(&raw mut (*cpu).is_changing, 0);
         }
     }
+}
+
+#[inline(always)]
+fn now_ns() -> u64 {
+    // SAFETY: no arguments.
+    unsafe { bpf_ktime_get_ns() }
 }
 
 /// The idle task belongs to no slot.
@@ -91,10 +124,9 @@ fn slot_of(task: Task) -> u64 {
 
 /// Charges the slot that was on the CPU, whatever the task belongs to by now, and puts `key` there.
 #[inline(never)]
-fn hand_over(cpu: *mut OnCpu, key: u64) {
+fn hand_over(cpu: *mut OnCpu, key: u64, now: u64) {
     // SAFETY: this CPU's own values.
     unsafe {
-        let now = bpf_ktime_get_ns();
         let old = (*cpu).slot;
         if let Some(tracked) = Tracked::by_key(old) {
             if let Some(busy) = BUSY.get_ptr_mut(tracked.number) {
@@ -130,16 +162,49 @@ fn change_running(tracked: Tracked, change: u64, now: u64) {
             let since = old.wrapping_add(span);
             if atomic::compare_exchange(word, old, running::pack(count.wrapping_add(change), since)) {
                 if span != 0 {
-                    let index = if count < COUNTS as u64 {
-                        count as usize
-                    } else {
-                        COUNTS - 1
-                    };
-                    atomic::fetch_add(&raw mut (*concurrency).ns[index & (COUNTS - 1)], span);
+                    add(concurrency, count, span);
+                }
+                // What was counted since then was counted without this change.
+                let late = running::lateness(old, now);
+                if late != 0 {
+                    let late = take(concurrency, count, late);
+                    add(concurrency, count.wrapping_add(change), late);
                 }
                 return;
             }
         }
     }
     count_collision();
+}
+
+/// Adds to the time with `count` threads on a CPU.
+#[inline(never)]
+fn add(concurrency: *mut Concurrency, count: u64, span: u64) {
+    let index = index(count);
+    // SAFETY: the index is masked.
+    unsafe { atomic::fetch_add(&raw mut (*concurrency).ns[index & (COUNTS - 1)], span) };
+}
+
+/// Takes from that time what there is of it, `span` at most.
+#[inline(never)]
+fn take(concurrency: *mut Concurrency, count: u64, span: u64) -> u64 {
+    let index = index(count);
+    // SAFETY: the index is masked.
+    unsafe {
+        let word = &raw mut (*concurrency).ns[index & (COUNTS - 1)];
+        let there = atomic::load(word);
+        let taken = if there < span { there } else { span };
+        atomic::fetch_add(word, taken.wrapping_neg());
+        taken
+    }
+}
+
+/// The last number stands for all above it.
+#[inline(always)]
+fn index(count: u64) -> usize {
+    if count < COUNTS as u64 {
+        count as usize
+    } else {
+        COUNTS - 1
+    }
 }

@@ -23,6 +23,7 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
     }
     let node_item = |name| btf.enumerator("node_stat_item", name).unwrap_or(NO_ITEM);
     let memcg_item = |name| btf.enumerator("memcg_stat_item", name).unwrap_or(NO_ITEM);
+    let entity = btf.member("task_struct", "se")?;
     let mut offsets = Offsets {
         css_cgroup: btf.member("cgroup_subsys_state", "cgroup")?,
         css_parent: btf.member("cgroup_subsys_state", "parent")?,
@@ -39,6 +40,8 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
         task_pid: btf.member("task_struct", "pid")?,
         task_tgid: btf.member("task_struct", "tgid")?,
         task_comm: btf.member("task_struct", "comm")?,
+        task_ran: entity + btf.member("sched_entity", "sum_exec_runtime")?,
+        task_ran_before: entity + btf.member("sched_entity", "prev_sum_exec_runtime")?,
         item_anon: btf.enumerator("node_stat_item", "NR_ANON_MAPPED")?,
         item_shmem: btf.enumerator("node_stat_item", "NR_SHMEM")?,
         item_file: node_item("NR_FILE_PAGES"),
