@@ -10,6 +10,8 @@ pub struct Health {
     pub collisions: u64,
     /// Changes of kernel memory by an interrupt of the program that counts them, counted by its twin.
     pub rescued: u64,
+    /// Tasks of a slot whose coming to the CPU, or whose coming after them, was not told: found at the next event.
+    pub unseen_switches: u64,
 }
 
 /// The reader's own task as the programs see it.

@@ -116,7 +116,7 @@ pub struct OnCpu {
     pub since_ns: u64,
     /// 1 while a task that moves itself is accounted for: an interrupt must not.
     pub is_changing: u64,
-    /// Address of the task that is on the CPU, as far as was seen.
+    /// Address of the task that is on the CPU, as far as was seen; 0 before the first event.
     pub task: u64,
 }
 
@@ -175,6 +175,15 @@ pub fn count_rescued() {
     if let Some(health) = HEALTH.get_ptr_mut(0) {
         // SAFETY: this CPU's own value.
         unsafe { (*health).rescued += 1 };
+    }
+}
+
+/// Counts a task that was on the CPU without having been seen to come.
+#[inline(always)]
+pub fn count_unseen_switch() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).unseen_switches += 1 };
     }
 }
 

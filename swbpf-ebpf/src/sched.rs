@@ -16,7 +16,7 @@ use swbpf_common::{
 use crate::{
     atomic,
     kernel::Task,
-    maps::{BUSY, CLOCKS, CONCURRENCY, ON_CPU, OnCpu, count_collision, next_epoch},
+    maps::{BUSY, CLOCKS, CONCURRENCY, ON_CPU, OnCpu, count_collision, count_unseen_switch, next_epoch},
     track::{Tracked, User, resolve},
 };
 
@@ -53,6 +53,9 @@ fn catch_up(cpu: *mut OnCpu, task: Task) {
     unsafe {
         let since = (*cpu).since_ns;
         if (*cpu).slot != key {
+            if (*cpu).task != 0 {
+                count_unseen_switch();
+            }
             let came = now_ns().saturating_sub(task.stint_ns());
             hand_over(cpu, key, if came > since { came } else { since });
         }

@@ -69,8 +69,8 @@ pub struct Snapshot {
     pub exit: Option<Exit>,
     /// How the numbers were obtained.
     pub probes: Probes,
-    /// What was lost.
-    pub loss: Loss,
+    /// What was lost; only where the kernel programs count.
+    pub loss: Option<Loss>,
     /// What measuring cost.
     pub overhead: Overhead,
     /// For each `null` above: its dotted key and the reason; `[]` stands for the elements of a list.
@@ -263,6 +263,9 @@ pub struct Loss {
     pub notices_dropped: u64,
     /// Maxima given up after too many collisions between CPUs.
     pub collisions: u64,
+    /// Switches to or from a tracked cgroup, of the whole host, that the kernel did not tell and that the next event showed:
+    /// the time on the CPU before it is the scheduler's own, and a task that had left again meanwhile is missing.
+    pub unseen_switches: u64,
     /// How often the base had to be taken anew.
     pub rebased: u64,
 }

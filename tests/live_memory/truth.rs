@@ -55,15 +55,16 @@ pub fn check_peak(summary: &Snapshot, known: u64, allowance: u64) {
 /// of whatever cgroup, while the same program was at work on that CPU: then the summary must tell both.
 #[track_caller]
 pub fn error_bound(summary: &Snapshot) -> u64 {
+    let loss = summary.loss.expect("what was lost");
     let Loss {
         kernel_memory_misses,
         lru_misses: _,
         other_misses,
         notices_dropped,
         collisions,
+        unseen_switches: _,
         rebased,
-    } = summary.loss;
-    let loss = summary.loss;
+    } = loss;
     assert_eq!((other_misses, notices_dropped, collisions), (0, 0, 0), "{loss:?}");
     // Where memory changed at each comparison since the loss there is no bound: a change is at most a batch of 64 pages.
     let at_most = kernel_memory_misses * (64 << 12);

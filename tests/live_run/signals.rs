@@ -78,7 +78,10 @@ fn the_key_of_a_terminal_is_not_doubled() {
     }
     // `script` gives the command a terminal, whose driver sends the signal of the key to all of the group. Its shell makes
     // way: some would end by the signal themselves, whatever the command does.
-    let line = format!("exec '{}' run -- sh -c \"$COUNTING\"", program("sw-bpf").display());
+    let line = format!(
+        "exec '{}' run -- sh -c \"$COUNTING\"",
+        program("sw-bpf").display()
+    );
     let mut script = Command::new("script");
     script
         .args(["-qec", &line, "/dev/null"])

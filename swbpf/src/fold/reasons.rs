@@ -149,6 +149,11 @@ impl Fold {
             "elapsed_seconds",
             "the target ran before it was measured",
         );
+        because.unless(
+            self.last.kernel.is_some(),
+            "loss",
+            "nothing is counted between two looks",
+        );
         because.unless(exit.is_some(), "exit", "no command of sw-bpf's own has ended");
         if let Some(exit) = exit {
             because.unless(exit.code.is_some(), "exit.code", "a signal ended the command");

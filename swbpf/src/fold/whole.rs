@@ -294,16 +294,18 @@ impl Fold {
         self.kills.iter().map(told).collect()
     }
 
-    fn loss(&self) -> Loss {
+    fn loss(&self) -> Option<Loss> {
+        self.last.kernel.as_ref()?;
         let (first, now) = (self.first.losses(), self.last.losses());
-        Loss {
+        Some(Loss {
             kernel_memory_misses: now.state_misses.saturating_sub(first.state_misses),
             lru_misses: now.lruvec_misses.saturating_sub(first.lruvec_misses),
             other_misses: now.other_misses.saturating_sub(first.other_misses),
             notices_dropped: now.notices_dropped.saturating_sub(first.notices_dropped),
             collisions: now.collisions.saturating_sub(first.collisions),
+            unseen_switches: now.unseen_switches.saturating_sub(first.unseen_switches),
             rebased: self.base.rebased(),
-        }
+        })
     }
 
     fn overhead(&self, seconds: f64, unknown: &mut Unknown) -> crate::snapshot::Overhead {

@@ -181,19 +181,20 @@ fn measurement(page: &mut Page, snapshot: &Snapshot) {
         None => (known(None, bytes), reason(snapshot, "memory.error_bound_bytes")),
     };
     page.row("error bound", &bound, &note);
-    lost(page, snapshot.source, &snapshot.loss);
+    lost(page, snapshot.loss);
     overhead(page, snapshot);
 }
 
-fn lost(page: &mut Page, source: Source, loss: &Loss) {
-    if source != Source::Kernel {
+fn lost(page: &mut Page, loss: Option<Loss>) {
+    let Some(loss) = loss else {
         return page.row("lost", &known(None, bytes), "nothing is seen between two looks");
-    }
+    };
     let events = [
         ("changes unseen", loss.kernel_memory_misses),
         ("runs skipped", loss.other_misses),
         ("dropped notices", loss.notices_dropped),
         ("maxima given up", loss.collisions),
+        ("switches found late", loss.unseen_switches),
         ("new bases", loss.rebased),
     ];
     let some: Vec<_> = events.iter().filter(|(_, count)| *count > 0).collect();

@@ -120,6 +120,8 @@ pub struct Losses {
     pub notices_dropped: u64,
     /// Compare-exchange loops given up.
     pub collisions: u64,
+    /// Switches to or from a slot that were not told and found at the next event.
+    pub unseen_switches: u64,
 }
 
 impl Probe {
@@ -185,6 +187,7 @@ impl Probe {
         for health in self.health.get(&0, 0).context("read health")?.iter() {
             losses.notices_dropped += health.notices_dropped;
             losses.collisions += health.collisions;
+            losses.unseen_switches += health.unseen_switches;
             losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
         Ok(losses)

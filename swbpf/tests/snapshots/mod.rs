@@ -87,7 +87,7 @@ pub fn kernel() -> Snapshot {
             signal: None,
         }),
         probes: kernel_probes(),
-        loss: Loss::default(),
+        loss: Some(Loss::default()),
         overhead: Overhead {
             agent_cpu_percent: Some(0.13),
             ns_per_event: Some(41.2),
@@ -250,13 +250,13 @@ pub fn attached() -> Snapshot {
         attached: false,
         reason: Some("this kernel has no such hook; kills for want of memory are not seen".into()),
     });
-    snapshot.loss = Loss {
+    snapshot.loss = Some(Loss {
         kernel_memory_misses: 12,
         lru_misses: 0,
         other_misses: 0,
         rebased: 1,
         ..Loss::default()
-    };
+    });
     snapshot
 }
 
@@ -307,6 +307,7 @@ pub fn sampled() -> Snapshot {
     let why = "CAP_BPF is missing, which the kernel programs need: run as root";
     snapshot.kind = Kind::Once;
     snapshot.source = Source::Sampled;
+    snapshot.loss = None;
     snapshot.window_seconds = 1.0;
     snapshot.target.kind = TargetKind::Cgroup;
     snapshot.target.command = None;
