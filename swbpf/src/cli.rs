@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -37,7 +38,7 @@ pub enum Verb {
 #[command(override_usage = "sw-bpf run [OPTIONS] -- COMMAND [ARGS]...")]
 pub struct Run {
     /// Write a record: one JSON object a line, the last one the summary
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = record())]
     pub json: Option<PathBuf>,
     /// Limit the command's memory: 300M, 1.5G, or bytes; K, M, G, T are 1024-based
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
@@ -78,7 +79,7 @@ pub enum Target {
     Own,
 }
 
-/// A source that tests ask for.
+/// A source that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ForcedSource {
     /// Fail instead of falling back to sampling.
@@ -99,8 +100,8 @@ struct Cli {
     /// Measure for one window, then answer: the caller's cgroup where no other is named
     #[arg(long)]
     once: bool,
-    /// Use this source or fail
-    #[arg(long, global = true, hide = true, value_name = "SOURCE")]
+    /// Use this source or fail, instead of the best that there is
+    #[arg(long, global = true, value_name = "SOURCE")]
     force_source: Option<ForcedSource>,
     #[command(flatten)]
     options: CliOnce,
@@ -116,7 +117,7 @@ struct CliOnce {
     #[arg(long, value_name = "PATH", requires = "once", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// Measure the cgroup of this process
-    #[arg(long, value_name = "PID", requires = "once", value_parser = pid())]
+    #[arg(long, value_name = "PID", requires = "once", value_parser = quantity::pid)]
     pid: Option<u32>,
     /// Length of the window: 0.05 to 3600 seconds, or 200ms, 2s, 1m
     #[arg(long, value_name = "TIME", requires = "once", default_value = "1s", value_parser = quantity::window)]
@@ -139,10 +140,10 @@ struct CliAttach {
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
     /// Measure the cgroup of this process
-    #[arg(long, value_name = "PID", value_parser = pid())]
+    #[arg(long, value_name = "PID", value_parser = quantity::pid)]
     pid: Option<u32>,
     /// Write a record: one JSON object a line, the last one the summary
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = record())]
     json: Option<PathBuf>,
     #[arg(value_name = "JOB", hide = true, value_parser = refuse_job)]
     job: Option<Infallible>,
@@ -195,9 +196,15 @@ fn target(cgroup: Option<PathBuf>, pid: Option<u32>) -> Target {
     }
 }
 
-/// The process ids that the kernel gives out.
-fn pid() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
+/// The path of a record. Standard output belongs to the command of `run`, and is named where it is wanted.
+fn record() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        if path.as_os_str() == "-" {
+            Err("for standard output say /dev/stdout, for a file of this name ./-")
+        } else {
+            Ok(path)
+        }
+    })
 }
 
 fn refuse_job(_: &str) -> Result<Infallible, &'static str> {

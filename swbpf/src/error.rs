@@ -16,7 +16,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (69, "the kernel is locked down"),
     (70, "the kernel has no BTF"),
     (71, "the kernel lacks a hook"),
-    (72, "no cgroup hierarchy has the controller"),
+    (72, "no cgroup hierarchy is mounted, or none has the controller"),
     (73, "the output cannot be written"),
     (75, "the table of tracked cgroups is full"),
     (77, "permission denied"),
@@ -27,7 +27,9 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
 
 /// What [`EXIT_CODES`] leaves open of `run`.
 pub const EXIT_CODES_OF_RUN: &str = "`run` returns the command's own exit code, and 128+N where signal N ended \
-     it. A code of sw-bpf's own says that the command was not started.";
+     it. A code of sw-bpf's own says that the command was not started.\n\n\
+     Codes 69, 70, 71 and 78 are met with `--force-source kernel`: else sw-bpf samples, and tells the reason as \
+     `probes.reason`.";
 
 /// A failure that ends sw-bpf, or the reason why it falls back to sampling.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +71,9 @@ pub enum Error {
         /// Release of the running kernel.
         release: String,
     },
+    /// No hierarchy is mounted at all.
+    #[error("no cgroup hierarchy is mounted; mount one: `mount -t cgroup2 none /sys/fs/cgroup`")]
+    NoCgroups,
     /// No mounted hierarchy has the controller.
     #[error("no mounted cgroup hierarchy has the {controller} controller: mount or enable it")]
     NoController {
@@ -147,7 +152,7 @@ impl Error {
             Self::Lockdown { .. } => 69,
             Self::NoBtf { .. } => 70,
             Self::HookAbsent { .. } => 71,
-            Self::NoController { .. } => 72,
+            Self::NoCgroups | Self::NoController { .. } => 72,
             Self::Output { .. } => 73,
             Self::TableFull { .. } => 75,
             Self::Permission { .. } => 77,
@@ -213,6 +218,7 @@ mod tests {
                 hook: "mod_memcg_state".into(),
                 release: "6.1".into(),
             },
+            Error::NoCgroups,
             Error::NoController { controller: "memory" },
             Error::CgroupGone { path: path.clone() },
             Error::NotACgroup { path: path.clone() },

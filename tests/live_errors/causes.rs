@@ -150,7 +150,7 @@ fn no_cgroups_at_all_are_told() {
     let script = "mount -t tmpfs none /sys/fs/cgroup; exec \"$0\" \"$@\"";
     for arguments in [&["run", "--", "true"][..], &["--once", "--json"]] {
         let (code, line) = failure(&output(&mut in_other_mounts(script, arguments)));
-        assert_eq!(code, Some(1), "{line}");
+        assert_eq!(code, Some(72), "{line}");
         assert!(line.contains("mount"), "{line}");
     }
 }

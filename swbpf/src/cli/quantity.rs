@@ -66,6 +66,19 @@ fn scaled(whole: &str, fraction: &str, shift: u32) -> Option<u128> {
     Some(whole.saturating_add(part / 10_u128.pow(fraction.len() as u32)))
 }
 
+/// What a process id looks like, for whoever typed something else.
+const PIDS: &str = "a process id is a number from 1 to 2147483647, as `ps -e` lists them";
+
+/// Reads a process id that the kernel may give out.
+pub fn pid(typed: &str) -> Result<u32, &'static str> {
+    let pid = typed.parse().map_err(|_| PIDS)?;
+    if i32::try_from(pid).is_ok_and(|pid| pid > 0) {
+        Ok(pid)
+    } else {
+        Err(PIDS)
+    }
+}
+
 /// Reads `0.5` and `2` as seconds, and `200ms`, `2s`, `1m`, `1m 30s`.
 pub fn window(typed: &str) -> Result<Duration, String> {
     let is_number = typed.bytes().all(|c| c.is_ascii_digit() || c == b'.');

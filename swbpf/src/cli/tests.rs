@@ -122,8 +122,11 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf attach", "<--cgroup <PATH>|--pid <PID>>"),
         ("sw-bpf attach --cgroup /c --pid 7", "cannot be used with"),
         ("sw-bpf attach 12345", "use --cgroup PATH or --pid PID"),
-        ("sw-bpf attach --pid 0", "not in 1.."),
-        ("sw-bpf attach --pid 4294967295", "not in 1.."),
+        ("sw-bpf attach --pid 0", "from 1 to 2147483647"),
+        ("sw-bpf attach --pid 4294967295", "from 1 to 2147483647"),
+        ("sw-bpf attach --pid abc", "from 1 to 2147483647"),
+        ("sw-bpf attach --pid 7 --json -", "/dev/stdout"),
+        ("sw-bpf run --json - -- ls", "/dev/stdout"),
         ("sw-bpf --json", "--once"),
         ("sw-bpf --window 2s", "--once"),
         ("sw-bpf --pid 7", "--once"),
@@ -139,14 +142,14 @@ fn bad_combinations_are_refused_with_the_way_out() {
 }
 
 #[test]
-fn help_lists_every_exit_code_and_hides_what_tests_use() {
+fn help_lists_every_exit_code_and_each_source() {
     let error = typed("sw-bpf --help").expect_err("help is no task");
     assert_eq!(error.exit_code(), 0);
     let help = error.to_string();
     for (code, meaning) in EXIT_CODES {
         assert!(help.contains(&format!("{code:>5}  {meaning}")), "{help}");
     }
-    assert!(!help.contains("force-source"), "{help}");
+    assert!(help.contains("kernel:") && help.contains("sampled:"), "{help}");
     assert!(help.lines().all(|line| line.len() <= 100), "{help}");
 }
 

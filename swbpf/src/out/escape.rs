@@ -9,9 +9,19 @@ const CUT: &str = "...";
 ///
 /// A backslash is doubled; every other byte or character outside printable ASCII becomes `\n`, `\xff` or `\u{202e}`.
 pub fn head(text: impl AsRef<[u8]>, columns: usize) -> String {
+    cut(pieces(text.as_ref()), columns)
+}
+
+/// The same of text that is quoted for a shell, whose backslashes stay as they are.
+pub fn quoted_head(text: &str, columns: usize) -> String {
+    let plain = |c| if c == '\\' { Cow::from("\\") } else { character(c) };
+    cut(text.chars().map(plain), columns)
+}
+
+fn cut(pieces: impl Iterator<Item = Cow<'static, str>>, columns: usize) -> String {
     let mut shown = String::new();
     let mut fits = 0;
-    for piece in pieces(text.as_ref()) {
+    for piece in pieces {
         shown.push_str(&piece);
         if shown.len() > columns {
             shown.truncate(fits);
@@ -85,6 +95,14 @@ mod tests {
         assert_eq!(tail("0123456789a", 10), "...456789a");
         assert_eq!(tail("01\u{202e}56789", 10), "...56789");
         assert_eq!((head("abcd", 2), tail("abcd", 2)), ("..".into(), "..".into()));
+    }
+
+    #[test]
+    fn what_is_quoted_can_be_pasted() {
+        let quoted = r#"sh -c "echo \"a b\" \\ 'c'""#;
+        assert_eq!(quoted_head(quoted, 80), quoted);
+        assert_eq!(quoted_head("a\u{1b}[31mb", 80), r"a\u{1b}[31mb");
+        assert_eq!(quoted_head("0123456789a", 10), "0123456...");
     }
 
     proptest! {

@@ -50,7 +50,7 @@ fn header(page: &mut Page, snapshot: &Snapshot) {
     let target = &snapshot.target;
     let columns = WIDTH - "sw-bpf: ".len();
     let what = match (target.kind, &target.command, target.pid) {
-        (TargetKind::Command, Some(command), _) => escape::head(quoted(command), columns),
+        (TargetKind::Command, Some(command), _) => escape::quoted_head(&quoted(command), columns),
         (TargetKind::Pid, _, Some(pid)) => {
             let begin = format!("process {pid} in ");
             let path = escape::tail(&target.cgroup, columns - begin.len());

@@ -125,6 +125,7 @@ impl From<CgroupError> for Error {
             CgroupError::NotACgroup { path, .. } => Self::NotACgroup { path },
             CgroupError::NoProcess { pid } => Self::NoSuchProcess { pid },
             CgroupError::Permission { action, path } => Self::Permission { action, path },
+            CgroupError::NotMounted => Self::NoCgroups,
             CgroupError::NoMemoryController => Self::NoController { controller: "memory" },
             other => Self::Other(other.into()),
         }
