@@ -10,7 +10,7 @@ pub struct Health {
     pub collisions: u64,
     /// Changes of kernel memory by an interrupt of the program that counts them, counted by its twin.
     pub rescued: u64,
-    /// Tasks of a slot whose coming to the CPU, or whose coming after them, was not told: found at the next event.
+    /// Tasks that were on this CPU without having been seen to come, in place of another slot than the last one seen.
     pub unseen_switches: u64,
 }
 
