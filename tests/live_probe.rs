@@ -3,7 +3,7 @@
 use support::measure::{MIB, Process, own_cgroup, plan_here};
 use support::need_bpf;
 use swbpf::error::Error;
-use swbpf::probe::{Probe, Start};
+use swbpf::probe::{Probe, Room, Start};
 
 /// Pages that each CPU may keep to itself in this test, as on a host of many CPUs.
 const BATCH_PAGES: u64 = 16;
@@ -18,11 +18,13 @@ fn a_batch_hides_at_most_its_bound() {
     let mut plan = plan_here();
     assert_eq!(plan.offsets.batch_pages, 0, "a machine of few CPUs has none");
     plan.offsets.batch_pages = BATCH_PAGES;
-    let mut exact = Probe::load(&plan_here(), 1, None).expect("kernel programs");
-    let mut batched = Probe::load(&plan, 1, None).expect("kernel programs");
-    let of_exact = exact.track(own.cgroup().id(), Start::default()).expect("a slot");
+    let mut exact = Probe::load(&plan_here(), Room::targets(1), None).expect("kernel programs");
+    let mut batched = Probe::load(&plan, Room::targets(1), None).expect("kernel programs");
+    let of_exact = exact
+        .track(own.cgroup().id(), Start::default(), 0)
+        .expect("a slot");
     let of_batched = batched
-        .track(own.cgroup().id(), Start::default())
+        .track(own.cgroup().id(), Start::default(), 0)
         .expect("a slot");
 
     let threads = Process::workload_in(&own, &["threads-fault", "--threads", "4", "--size-each", "16M"]);
@@ -46,8 +48,10 @@ fn a_full_table_is_told_and_a_freed_slot_begins_anew() {
         return;
     }
     let (one, other) = (own_cgroup(), own_cgroup());
-    let mut probe = Probe::load(&plan_here(), 1, None).expect("kernel programs");
-    let slot = probe.track(one.cgroup().id(), Start::default()).expect("a slot");
+    let mut probe = Probe::load(&plan_here(), Room::targets(1), None).expect("kernel programs");
+    let slot = probe
+        .track(one.cgroup().id(), Start::default(), 0)
+        .expect("a slot");
     assert!(
         Process::workload_in(&one, &["anon", "--size", "8M"])
             .finish()
@@ -56,12 +60,12 @@ fn a_full_table_is_told_and_a_freed_slot_begins_anew() {
     );
     assert!(probe.read(slot).expect("a reading").peak.level >= (8 * MIB / 4096).cast_signed());
     assert!(matches!(
-        probe.track(other.cgroup().id(), Start::default()),
+        probe.track(other.cgroup().id(), Start::default(), 0),
         Err(Error::TableFull { capacity: 1 })
     ));
     probe.untrack(one.cgroup().id(), slot).expect("tracked");
     let slot = probe
-        .track(other.cgroup().id(), Start::default())
+        .track(other.cgroup().id(), Start::default(), 0)
         .expect("the freed slot");
     let reading = probe.read(slot).expect("a reading");
     assert_eq!((reading.level, reading.peak.level, reading.started), (0, 0, 0));

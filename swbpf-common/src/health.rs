@@ -12,6 +12,8 @@ pub struct Health {
     pub rescued: u64,
     /// Tasks that were on this CPU without having been seen to come, in place of another slot than the last one seen.
     pub unseen_switches: u64,
+    /// Cgroups born below a tracked one that found no free slot: they count for the one above them alone.
+    pub without_slot: u64,
 }
 
 /// The reader's own task as the programs see it.

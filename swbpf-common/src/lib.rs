@@ -13,7 +13,7 @@ pub mod running;
 pub mod slot;
 
 /// Number of this layout.
-pub const ABI: u64 = 1;
+pub const ABI: u64 = 2;
 
 #[cfg(feature = "user")]
 mod pod {

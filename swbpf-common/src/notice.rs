@@ -27,12 +27,20 @@ pub struct Notice {
     pub slot: u32,
     /// Monotonic clock.
     pub ns: u64,
-    /// Cgroup id: of the born or removed one, or where the task was moved to.
+    /// Cgroup id: of the born or removed one, where the task was moved to, or of the victim.
     pub cgroup_id: u64,
     /// Biased level of needed memory at the notice.
     pub level: u64,
     /// Biased level of the needed peak until then.
     pub peak: u64,
+    /// Cgroup id of the limit that was nearest to its end at a kill; 0 where none is known.
+    pub limit_cgroup_id: u64,
+    /// That limit in pages.
+    pub limit_pages: u64,
+    /// Pages that were left below it.
+    pub limit_left: u64,
+    /// 1 where the parent of the victim belongs to another cgroup: it was the first process of its own.
+    pub victim_is_first: u64,
     /// Process that caused the notice.
     pub pid: u32,
     /// Process that the notice is about: the victim.
@@ -44,5 +52,5 @@ pub struct Notice {
 }
 
 /// Length of a notice in the ring buffer.
-pub const NOTICE_LEN: usize = 80;
+pub const NOTICE_LEN: usize = 112;
 const _: () = assert!(size_of::<Notice>() == NOTICE_LEN);

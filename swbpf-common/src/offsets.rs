@@ -22,8 +22,22 @@ pub struct Offsets {
     pub task_cgroups: u32,
     /// `css_set.subsys[memory]`, or of the controller whose hierarchy tells jobs apart, or `css_set.dfl_cgrp`
     pub css_set_css: u32,
-    /// `cgroup.subsys[n]` of the same controller; 0 where it is the cgroup's own state
-    pub cgroup_css: u32,
+    /// `cgroup.root`
+    pub cgroup_root: u32,
+    /// `kernfs_node.name`
+    pub kn_name: u32,
+    /// `task_struct.real_parent`
+    pub task_parent: u32,
+    /// `mem_cgroup.memory.usage`; 0 where jobs are not told apart by the hierarchy that counts memory
+    pub memcg_usage: u32,
+    /// `mem_cgroup.memory.max`
+    pub memcg_max: u32,
+    /// `mem_cgroup.memsw.usage`; 0 on version 2, where memory and swap have no limit together
+    pub memsw_usage: u32,
+    /// `mem_cgroup.memsw.max`
+    pub memsw_max: u32,
+    /// Number of slots of targets: they come first, and they alone have a timeline and histograms.
+    pub targets: u32,
     /// 1 where `sched_process_exit` tells whether the last thread of the process ends
     pub exit_tells_last: u32,
     /// `task_struct.pid`
@@ -56,10 +70,12 @@ pub struct Offsets {
     pub item_swap: u32,
     /// A bucket of time is 2^n of the kernel's ticks.
     pub bucket_shift: u32,
+    /// To a whole word.
+    pub spare: u32,
     /// The first six of these items, one bit each.
     pub lruvec_items: u64,
     /// Anonymous pages that a CPU may keep to itself before it adds them to the slot; 0: none, and every peak is exact.
     pub batch_pages: u64,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 112);
+const _: () = assert!(size_of::<Offsets>() == 144);

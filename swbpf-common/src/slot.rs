@@ -1,4 +1,7 @@
 //! The state of one tracked cgroup, kept in the kernel and read as it stands.
+//!
+//! Slots form trees: that of a target, and those of the cgroups below it that are told on their own. A change counts for the
+//! cgroup that it happens in and for all above it.
 
 /// Shared memory: index into the parts.
 pub const SHMEM: usize = 0;
@@ -49,8 +52,8 @@ pub struct Slot {
     pub tell_above: u64,
     /// Number of threads on a CPU and the time since when ([`crate::running`]).
     pub running: u64,
-    /// To the next cache line.
-    pub spare: u64,
+    /// Number of the slot of the cgroup above + 1; 0 where that is not tracked. What counts here counts there too.
+    pub parent: u64,
 
     // Written seldom.
     /// Parts now, in pages.
@@ -69,11 +72,28 @@ pub struct Slot {
     pub ended: u64,
     /// Tasks moved in.
     pub moved_in: u64,
+    /// Processes killed for want of memory.
+    pub oom_kills: u64,
+
+    // Where it comes from.
+    /// Levels of cgroups below that get slots of their own as they are made.
+    pub follow: u64,
+    /// Id of its cgroup.
+    pub cgroup_id: u64,
+    /// When the cgroup was made, on the monotonic clock; 0 where that was before it was tracked.
+    pub born_ns: u64,
+    /// When the cgroup was removed; 0 while it is there.
+    pub gone_ns: u64,
+    /// Name of its directory, cut off at the end, of a cgroup whose birth was seen.
+    pub name: [u8; NAME_LEN],
     /// To the next cache line.
-    pub spare_end: [u64; 4],
+    pub spare: [u64; 3],
 }
 
-const _: () = assert!(size_of::<Slot>() == 320);
+/// Bytes of a name that are kept, the end mark among them.
+pub const NAME_LEN: usize = 32;
+
+const _: () = assert!(size_of::<Slot>() == 384);
 const _: () = assert!(core::mem::offset_of!(Slot, parts) == 64);
 
 /// Number of buckets kept: two seconds, so that a reader once a second misses none.

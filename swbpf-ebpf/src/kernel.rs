@@ -3,6 +3,9 @@
 //! Each starts at a BTF-typed argument, so that the verifier checks the member at each offset, and the kernel turns a
 //! load from a bad address into 0.
 
+use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str};
+use swbpf_common::slot::NAME_LEN;
+
 use crate::maps::offset;
 
 /// `struct cgroup_subsys_state`. `struct mem_cgroup` and `struct cgroup` begin with one.
@@ -58,16 +61,59 @@ impl Css {
 }
 
 impl Cgroup {
-    /// Its state in the hierarchy by which jobs are told apart; none where it belongs to another one.
+    /// Its own state, whichever controllers it has. What is above it there is what is above it in the tree, and its cgroup's
+    /// id is the same as that of its state in any controller.
     #[inline(always)]
-    pub fn css(self) -> Option<Css> {
-        let offset = offset!(cgroup_css);
-        if offset == 0 {
-            return Some(Css(self.0));
+    pub fn css(self) -> Css {
+        // `cgroup.self` stands at its begin.
+        Css(self.0)
+    }
+
+    /// Address of the root of its hierarchy.
+    #[inline(always)]
+    pub fn root(self) -> u64 {
+        // SAFETY: cgroup.root
+        unsafe { member(self.0, offset!(cgroup_root)) }
+    }
+
+    /// Copies the name of its directory, cut off where it is longer, with its end mark.
+    #[inline(always)]
+    pub fn name(self, name: *mut [u8; NAME_LEN]) {
+        // SAFETY: cgroup.kn -> const char *kernfs_node.name; the copy is as long as its target at most.
+        unsafe {
+            let node: *const u8 = member(self.0, offset!(cgroup_kn));
+            let from: *const u8 = member(node, offset!(kn_name));
+            bpf_probe_read_kernel_str(name.cast(), NAME_LEN as u32, from.cast());
         }
-        // SAFETY: cgroup.subsys[n]
-        let css: *const u8 = unsafe { member(self.0, offset) };
-        (!css.is_null()).then_some(Css(css))
+    }
+}
+
+/// A page counter of a memory cgroup.
+#[derive(Clone, Copy)]
+pub enum Counter {
+    /// `mem_cgroup.memory`
+    Memory,
+    /// `mem_cgroup.memsw`, of version 1
+    MemoryAndSwap,
+}
+
+impl Css {
+    /// Pages charged to the counter and its limit; none where it is no memory cgroup's or has no such counter.
+    #[inline(always)]
+    pub fn charged(self, counter: Counter) -> Option<(u64, u64)> {
+        let (usage, max) = match counter {
+            Counter::Memory => (offset!(memcg_usage), offset!(memcg_max)),
+            Counter::MemoryAndSwap => (offset!(memsw_usage), offset!(memsw_max)),
+        };
+        if usage == 0 {
+            return None;
+        }
+        // SAFETY: `struct mem_cgroup` begins with its state; the words lie beyond that, so the kernel checks the address.
+        unsafe {
+            let usage = bpf_probe_read_kernel(self.0.add(usage as usize).cast::<u64>()).ok()?;
+            let max = bpf_probe_read_kernel(self.0.add(max as usize).cast::<u64>()).ok()?;
+            Some((usage, max))
+        }
     }
 }
 
@@ -98,6 +144,13 @@ impl Task {
             let before: u64 = member(self.0, offset!(task_ran_before));
             ran.wrapping_sub(before)
         }
+    }
+
+    /// The task that it reports its end to.
+    #[inline(always)]
+    pub fn parent(self) -> Self {
+        // SAFETY: task_struct.real_parent
+        unsafe { Self(member(self.0, offset!(task_parent))) }
     }
 
     /// Process id.

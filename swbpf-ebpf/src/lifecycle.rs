@@ -1,42 +1,60 @@
 //! Cgroups and processes that come and go.
 
-use aya_ebpf::{helpers::bpf_get_current_pid_tgid, macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
 use swbpf_common::notice::{BORN, GONE, MOVED, NO_SLOT};
 
 use crate::{
-    atomic,
+    atomic, birth,
     kernel::{Cgroup, Task},
-    maps::offset,
+    maps::{offset, root},
     notice::{Cause, tell},
     sched::move_current,
-    track::{Tracked, walk},
+    track::{Tracked, up, walk},
 };
 
-/// `cgroup_mkdir(struct cgroup *cgrp, const char *path)`: no task is in it yet, and nothing is charged to it.
+/// `cgroup_mkdir(struct cgroup *cgrp, const char *path)`: no task is in it yet, and nothing is charged to it. It gets a slot of
+/// its own where it is to be told on its own.
 #[btf_tracepoint(function = "cgroup_mkdir")]
 pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
-    tell_cgroup(Cgroup(ctx.arg(0)), BORN)
+    let cgroup = Cgroup(ctx.arg(0));
+    if cgroup.root() == root()
+        && let Some(above) = Tracked::by_key(walk(cgroup.css()))
+    {
+        let own = birth::own_slot(cgroup, above);
+        tell_cgroup(cgroup, own.unwrap_or(above), BORN);
+    }
+    0
 }
 
 /// `cgroup_rmdir(struct cgroup *cgrp, const char *path)`: empty; pages may stay charged to it.
 #[btf_tracepoint(function = "cgroup_rmdir")]
 pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
-    tell_cgroup(Cgroup(ctx.arg(0)), GONE)
-}
-
-/// Cgroup ids are unique within a hierarchy only: one of another hierarchy is none of ours.
-#[inline(always)]
-fn tell_cgroup(cgroup: Cgroup, kind: u32) -> i32 {
-    if let Some(css) = cgroup.css()
-        && let Some(tracked) = Tracked::by_key(walk(css))
+    let cgroup = Cgroup(ctx.arg(0));
+    if cgroup.root() == root()
+        && let Some(tracked) = Tracked::by_key(walk(cgroup.css()))
     {
-        let cause = Cause {
-            cgroup_id: css.cgroup_id(),
-            ..Cause::default()
-        };
-        tell(tracked.number, kind, cause);
+        // SAFETY: words of the slot; reads a clock.
+        unsafe {
+            if atomic::load(&raw const (*tracked.slot).cgroup_id) == cgroup.css().cgroup_id() {
+                atomic::store(&raw mut (*tracked.slot).gone_ns, bpf_ktime_get_ns());
+            }
+        }
+        tell_cgroup(cgroup, tracked, GONE);
     }
     0
+}
+
+#[inline(always)]
+fn tell_cgroup(cgroup: Cgroup, tracked: Tracked, kind: u32) {
+    let cause = Cause {
+        cgroup_id: cgroup.css().cgroup_id(),
+        ..Cause::default()
+    };
+    tell(tracked.number, kind, cause);
 }
 
 /// `cgroup_attach_task(struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup)`: the task
@@ -54,12 +72,9 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
     if task.pid() == bpf_get_current_pid_tgid() as u32 {
         move_current(key);
     }
-    let mut number = NO_SLOT;
-    if let Some(tracked) = Tracked::by_key(key) {
-        number = tracked.number;
-        // SAFETY: a word of the slot.
-        unsafe { atomic::fetch_add(&raw mut (*tracked.slot).moved_in, 1) };
-    }
+    let number = Tracked::by_key(key).map_or(NO_SLOT, |tracked| tracked.number);
+    // SAFETY: a word of the slot.
+    up(key, |tracked| unsafe { count(&raw mut (*tracked.slot).moved_in) });
     let cause = Cause {
         cgroup_id: css.cgroup_id(),
         ..Cause::default()
@@ -72,18 +87,15 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_fork")]
 pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let child = Task(ctx.arg(1));
-    if let Some(tracked) = Tracked::by_key(walk(child.css())) {
-        // SAFETY: words of the slot.
-        unsafe {
-            let process = child.pid() == child.tgid();
-            let word = if process {
-                &raw mut (*tracked.slot).started
-            } else {
-                &raw mut (*tracked.slot).threads_started
-            };
-            atomic::fetch_add(word, 1);
+    let is_process = child.pid() == child.tgid();
+    // SAFETY: words of the slot.
+    up(walk(child.css()), |tracked| unsafe {
+        if is_process {
+            count(&raw mut (*tracked.slot).started);
+        } else {
+            count(&raw mut (*tracked.slot).threads_started);
         }
-    }
+    });
     0
 }
 
@@ -97,9 +109,17 @@ pub fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
     } else {
         ctx.arg::<u32>(1) & 0xff != 0
     };
-    if is_last && let Some(tracked) = Tracked::by_key(walk(task.css())) {
+    if is_last {
         // SAFETY: a word of the slot.
-        unsafe { atomic::fetch_add(&raw mut (*tracked.slot).ended, 1) };
+        up(walk(task.css()), |tracked| unsafe {
+            count(&raw mut (*tracked.slot).ended)
+        });
     }
     0
+}
+
+#[inline(always)]
+unsafe fn count(word: *mut u64) {
+    // SAFETY: the caller's pointer is to a word of a slot.
+    unsafe { atomic::fetch_add(word, 1) };
 }

@@ -14,6 +14,8 @@
 #[cfg(target_arch = "bpf")]
 mod atomic;
 #[cfg(target_arch = "bpf")]
+mod birth;
+#[cfg(target_arch = "bpf")]
 mod check;
 #[cfg(target_arch = "bpf")]
 mod floor;

@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, PerCpuArray, Queue, RingBuf},
 };
 use swbpf_common::{
     health::{Check, Clocks, Health},
@@ -24,7 +24,14 @@ pub static OFFSETS: Offsets = Offsets {
     kn_id: 0,
     task_cgroups: 0,
     css_set_css: 0,
-    cgroup_css: 0,
+    cgroup_root: 0,
+    kn_name: 0,
+    task_parent: 0,
+    memcg_usage: 0,
+    memcg_max: 0,
+    memsw_usage: 0,
+    memsw_max: 0,
+    targets: 0,
     exit_tells_last: 0,
     task_pid: 0,
     task_tgid: 0,
@@ -41,6 +48,7 @@ pub static OFFSETS: Offsets = Offsets {
     item_sock: 0,
     item_swap: 0,
     bucket_shift: 0,
+    spare: 0,
     lruvec_items: 0,
     batch_pages: 0,
 };
@@ -79,23 +87,45 @@ pub fn next_epoch() {
     unsafe { atomic::fetch_add(&raw mut EPOCH, 1) };
 }
 
+/// Address of the root of the hierarchy by which jobs are told apart: cgroup ids are unique within one only.
+#[unsafe(no_mangle)]
+static mut ROOT: u64 = 0;
+
+/// That address.
+#[inline(always)]
+pub fn root() -> u64 {
+    // SAFETY: a word of a map.
+    unsafe { atomic::load(&raw const ROOT) }
+}
+
+/// Sets it.
+#[inline(always)]
+pub fn set_root(address: u64) {
+    // SAFETY: a word of a map.
+    unsafe { atomic::store(&raw mut ROOT, address) };
+}
+
 /// Cgroup id -> number of its slot.
 #[map]
 pub static TRACKED: HashMap<u64, u32> = HashMap::with_max_entries(1024, 0);
 
-/// Slots.
+/// Slots: first those of targets, then those of cgroups below them.
 #[map]
 pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
 
-/// By slot: the last two seconds in buckets.
+/// Numbers of slots that a cgroup born below a target may take.
+#[map]
+pub static FREE: Queue<u32> = Queue::with_max_entries(1024, 0);
+
+/// By slot of a target: the last two seconds in buckets.
 #[map]
 pub static TIMELINES: Array<Timeline> = Array::with_max_entries(1024, 0);
 
-/// By slot: time by level of memory.
+/// By slot of a target: time by level of memory.
 #[map]
 pub static LEVELS: Array<Levels> = Array::with_max_entries(1024, 0);
 
-/// By slot: time by number of threads on a CPU.
+/// By slot of a target: time by number of threads on a CPU.
 #[map]
 pub static CONCURRENCY: Array<Concurrency> = Array::with_max_entries(1024, 0);
 
@@ -184,6 +214,15 @@ pub fn count_unseen_switch() {
     if let Some(health) = HEALTH.get_ptr_mut(0) {
         // SAFETY: this CPU's own value.
         unsafe { (*health).unseen_switches += 1 };
+    }
+}
+
+/// Counts a cgroup that found no free slot.
+#[inline(always)]
+pub fn count_without_slot() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).without_slot += 1 };
     }
 }
 

@@ -6,7 +6,7 @@ use aya_ebpf::{
 };
 use swbpf_common::{
     level::{self, BAND_TIME_BITS, BAND_TIME_MASK, BIAS, Band},
-    slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, SHMEM, SWAP, THP},
+    slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, PARTS, SHMEM, SWAP, THP},
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     kernel::Css,
     maps::{COUNTING, LEVELS, PENDING, count_collision, count_rescued, offset},
     peak,
-    track::{Tracked, User, resolve},
+    track::{MAX_LEVELS, Tracked, User, resolve},
 };
 
 /// `mod_memcg_lruvec_state(struct mem_cgroup *memcg, int item, int val)`: pages of the LRU and page tables.
@@ -34,25 +34,21 @@ pub fn mod_memcg_lruvec_state(ctx: BtfTracePointContext) -> i32 {
 fn lruvec(ctx: *mut c_void) -> i32 {
     let ctx = BtfTracePointContext::new(ctx);
     let item: u32 = ctx.arg(1);
-    let key = resolve(Css(ctx.arg(0)), User::Lruvec as u32);
-    let Some(tracked) = Tracked::by_key(key) else {
-        return 0;
-    };
-    let change = i64::from(ctx.arg::<i32>(2));
-    let kind = if item == offset!(item_anon) {
-        Kind::Anon
+    let part = if item == offset!(item_anon) {
+        ANON
     } else if item == offset!(item_shmem) {
-        Kind::Needed(SHMEM)
+        SHMEM
     } else if item == offset!(item_file) {
-        Kind::Beside(FILE)
+        FILE
     } else if item == offset!(item_file_mapped) {
-        Kind::Beside(FILE_MAPPED)
+        FILE_MAPPED
     } else if item == offset!(item_anon_thps) {
-        Kind::Beside(THP)
+        THP
     } else {
-        Kind::Beside(PAGE_TABLES)
+        PAGE_TABLES
     };
-    account(tracked, kind, change);
+    let key = resolve(Css(ctx.arg(0)), User::Lruvec as u32);
+    account_up(key, part, i64::from(ctx.arg::<i32>(2)));
     0
 }
 
@@ -91,51 +87,66 @@ pub fn mod_memcg_state_nested(ctx: BtfTracePointContext) -> i32 {
 fn state(ctx: *mut c_void, user: u32) -> i32 {
     let ctx = BtfTracePointContext::new(ctx);
     let item: u32 = ctx.arg(1);
-    let kind = if item == offset!(item_kmem) || item == offset!(item_sock) {
-        Kind::Needed(KERNEL)
+    let part = if item == offset!(item_kmem) || item == offset!(item_sock) {
+        KERNEL
     } else if item == offset!(item_swap) {
-        Kind::Beside(SWAP)
+        SWAP
     } else {
         return 0;
     };
     let key = resolve(Css(ctx.arg(0)), user);
-    if let Some(tracked) = Tracked::by_key(key) {
-        account(tracked, kind, i64::from(ctx.arg::<i32>(2)));
-    }
+    account_up(key, part, i64::from(ctx.arg::<i32>(2)));
     0
 }
 
-/// What a change counts for.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// Needed memory, and no part of its own.
-    Anon,
-    /// Needed memory, and this part.
-    Needed(usize),
-    /// This part alone.
-    Beside(usize),
+/// Stands for anonymous memory, which is needed and no part of its own.
+const ANON: usize = PARTS;
+
+/// Whether a part is needed memory; the others are counted beside it.
+#[inline(always)]
+fn is_needed(part: usize) -> bool {
+    part == ANON || part == SHMEM || part == KERNEL
+}
+
+/// Counts a change for the slot of `key` and all above it.
+#[inline(always)]
+fn account_up(mut key: u64, part: usize, change: i64) {
+    for _ in 0..MAX_LEVELS {
+        if key == 0 {
+            return;
+        }
+        key = account(key, part, change);
+    }
 }
 
 /// One addition to needed memory, and the maximum of what stood before and after it. The part follows last: while the
-/// level falls from a peak, the parts are still those of the peak.
-#[inline(always)]
-fn account(tracked: Tracked, kind: Kind, change: i64) {
-    let needed = match kind {
-        Kind::Anon => batched(tracked, change),
-        Kind::Needed(_) => change,
-        Kind::Beside(_) => 0,
+/// level falls from a peak, the parts are still those of the peak. The key of the slot above is returned.
+#[inline(never)]
+fn account(key: u64, part: usize, change: i64) -> u64 {
+    let Some(tracked) = Tracked::by_key(key) else {
+        return 0;
+    };
+    let needed = if part == ANON {
+        batched(tracked, change)
+    } else if is_needed(part) {
+        change
+    } else {
+        0
     };
     if needed != 0 {
         // SAFETY: a word of the slot.
         let before = unsafe { atomic::fetch_add(&raw mut (*tracked.slot).now, needed as u64) };
         let after = before.wrapping_add(needed as u64);
         peak::follow(tracked, before, after);
-        follow_band(tracked, after);
+        if tracked.is_target() {
+            follow_band(tracked, after);
+        }
     }
-    if let Kind::Needed(part) | Kind::Beside(part) = kind {
+    if part < PARTS {
         // SAFETY: a word of the slot.
         unsafe { atomic::fetch_add((&raw mut (*tracked.slot).parts[part]).cast(), change as u64) };
     }
+    tracked.parent()
 }
 
 /// With a batch, a change that stays below it is kept by this CPU; what is to be added now is returned.

@@ -11,6 +11,10 @@ pub struct Cause {
     pub cgroup_id: u64,
     pub level: u64,
     pub peak: u64,
+    pub limit_cgroup_id: u64,
+    pub limit_pages: u64,
+    pub limit_left: u64,
+    pub victim_is_first: u64,
     pub victim_pid: u32,
     pub victim_comm: [u8; COMM_LEN],
 }
@@ -30,6 +34,10 @@ pub fn tell(slot: u32, kind: u32, cause: Cause) {
         (*notice).cgroup_id = cause.cgroup_id;
         (*notice).level = cause.level;
         (*notice).peak = cause.peak;
+        (*notice).limit_cgroup_id = cause.limit_cgroup_id;
+        (*notice).limit_pages = cause.limit_pages;
+        (*notice).limit_left = cause.limit_left;
+        (*notice).victim_is_first = cause.victim_is_first;
         (*notice).pid = (bpf_get_current_pid_tgid() >> 32) as u32;
         (*notice).victim_pid = cause.victim_pid;
         (*notice).comm = bpf_get_current_comm().unwrap_or_default();

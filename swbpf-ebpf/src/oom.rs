@@ -5,34 +5,105 @@ use swbpf_common::{level, notice::VICTIM};
 
 use crate::{
     atomic,
-    kernel::Task,
+    kernel::{Counter, Css, Task},
     notice::{Cause, tell},
-    track::{Tracked, walk},
+    track::{Tracked, up, walk},
 };
+
+/// Levels of limits that are looked at.
+const MAX_LIMITS: u32 = 32;
+/// More pages than any limit has, and not more than `PAGE_COUNTER_MAX` is with pages of 64 KiB.
+const UNLIMITED: u64 = 1 << 46;
 
 /// `mark_victim(struct task_struct *task, uid_t uid)`, in the context of the task whose request could not be met.
 #[btf_tracepoint(function = "mark_victim")]
 pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
     let victim = Task(ctx.arg(0));
-    if let Some(tracked) = Tracked::by_key(walk(victim.css())) {
-        // SAFETY: words of the slot.
-        let (now, high, max) = unsafe {
-            (
-                atomic::load(&raw const (*tracked.slot).now),
-                level::level_of(atomic::load(&raw const (*tracked.slot).high)),
-                atomic::load(&raw const (*tracked.slot).max),
-            )
-        };
-        let cause = Cause {
-            cgroup_id: victim.css().cgroup_id(),
-            level: now,
-            peak: highest(now, highest(high, max)),
-            victim_pid: victim.tgid(),
-            victim_comm: victim.comm(),
-        };
-        tell(tracked.number, VICTIM, cause);
+    let css = victim.css();
+    let key = walk(css);
+    if key == 0 {
+        return 0;
     }
+    // SAFETY: a word of the slot.
+    up(key, |tracked| unsafe {
+        atomic::fetch_add(&raw mut (*tracked.slot).oom_kills, 1);
+    });
+    let limit = tightest(css);
+    let Some(tracked) = measured(key, limit.css) else {
+        return 0;
+    };
+    // SAFETY: words of the slot.
+    let (now, high, max) = unsafe {
+        (
+            atomic::load(&raw const (*tracked.slot).now),
+            level::level_of(atomic::load(&raw const (*tracked.slot).high)),
+            atomic::load(&raw const (*tracked.slot).max),
+        )
+    };
+    let cause = Cause {
+        cgroup_id: css.cgroup_id(),
+        level: now,
+        peak: highest(now, highest(high, max)),
+        limit_cgroup_id: limit.css.map_or(0, Css::cgroup_id),
+        limit_pages: limit.pages,
+        limit_left: limit.left,
+        victim_is_first: u64::from(victim.parent().css().cgroup_id() != css.cgroup_id()),
+        victim_pid: victim.tgid(),
+        victim_comm: victim.comm(),
+    };
+    tell(tracked.number, VICTIM, cause);
     0
+}
+
+/// The limit that is nearest to its end.
+struct Limit {
+    css: Option<Css>,
+    pages: u64,
+    left: u64,
+}
+
+/// Of the limits that hold for `css`, its own and those above, the one with the least left: a charge has just failed at it. Of
+/// equal ones it is the lowest, which the kernel tries first (`page_counter_try_charge`).
+#[inline(never)]
+fn tightest(mut css: Css) -> Limit {
+    let mut found = Limit {
+        css: None,
+        pages: 0,
+        left: u64::MAX,
+    };
+    for _ in 0..MAX_LIMITS {
+        for counter in [Counter::Memory, Counter::MemoryAndSwap] {
+            if let Some((usage, max)) = css.charged(counter)
+                && max < UNLIMITED
+            {
+                let left = if usage < max { max - usage } else { 0 };
+                if left < found.left {
+                    found = Limit {
+                        css: Some(css),
+                        pages: max,
+                        left,
+                    };
+                }
+            }
+        }
+        let Some(parent) = css.parent() else { break };
+        css = parent;
+    }
+    found
+}
+
+/// The slot that measures the cgroup of the limit: its own, or that of its nearest tracked ancestor; where it lies above all
+/// that is tracked, the target's.
+#[inline(always)]
+fn measured(victim: u64, limit: Option<Css>) -> Option<Tracked> {
+    if let Some(limit) = limit
+        && let Some(tracked) = Tracked::by_key(walk(limit))
+    {
+        return Some(tracked);
+    }
+    let mut top = None;
+    up(victim, |tracked| top = Some(tracked));
+    top
 }
 
 #[inline(always)]

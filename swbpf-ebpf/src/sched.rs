@@ -17,7 +17,7 @@ use crate::{
     atomic,
     kernel::Task,
     maps::{BUSY, CLOCKS, CONCURRENCY, ON_CPU, OnCpu, count_collision, count_unseen_switch, next_epoch},
-    track::{Tracked, User, resolve},
+    track::{Tracked, User, resolve, up},
 };
 
 /// Tries of a compare-exchange before it is given up and counted.
@@ -131,27 +131,29 @@ fn hand_over(cpu: *mut OnCpu, key: u64, now: u64) {
     // SAFETY: this CPU's own values.
     unsafe {
         let old = (*cpu).slot;
-        if let Some(tracked) = Tracked::by_key(old) {
+        let span = now - (*cpu).since_ns;
+        up(old, |tracked| {
             if let Some(busy) = BUSY.get_ptr_mut(tracked.number) {
-                *busy += now - (*cpu).since_ns;
+                *busy += span;
             }
             if old != key {
                 change_running(tracked, u64::MAX, now);
             }
-        }
+        });
         (*cpu).slot = key;
         (*cpu).since_ns = now;
-        if old != key
-            && let Some(tracked) = Tracked::by_key(key)
-        {
-            change_running(tracked, 1, now);
+        if old != key {
+            up(key, |tracked| change_running(tracked, 1, now));
         }
     }
 }
 
-/// Adds `change` (1, or -1 as a wrapped number) to the count of threads on a CPU.
+/// Adds `change` (1, or -1 as a wrapped number) to the count of threads on a CPU of a target.
 #[inline(always)]
 fn change_running(tracked: Tracked, change: u64, now: u64) {
+    if !tracked.is_target() {
+        return;
+    }
     let Some(concurrency) = CONCURRENCY.get_ptr_mut(tracked.number) else {
         return;
     };

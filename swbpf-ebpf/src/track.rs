@@ -1,17 +1,22 @@
 //! Which slot a cgroup belongs to: its own, or that of its nearest tracked ancestor.
 //!
-//! Userspace enters the cgroups to track. Those below them, new ones and dead ones that still hold pages alike, are found
-//! by walking up once; each CPU remembers the answer, by the state's serial number, until the next epoch.
+//! Userspace enters the cgroups to track, and the kernel those born below them that are to be told on their own. All others
+//! below, new ones and dead ones that still hold pages alike, are found by walking up once; each CPU remembers the answer,
+//! by the state's serial number, until the next epoch.
 
 use swbpf_common::slot::Slot;
 
 use crate::{
+    atomic,
     kernel::Css,
-    maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, epoch},
+    maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, epoch, offset},
 };
 
 /// Cgroups that are walked up at most: deeper ones belong to no slot.
 const MAX_DEPTH: u32 = 128;
+
+/// Slots on the way from one to its target at most.
+pub const MAX_LEVELS: u32 = 6;
 
 /// A slot: its number and its place in the map.
 #[derive(Clone, Copy)]
@@ -30,6 +35,31 @@ impl Tracked {
         let number = (key - 1) as u32;
         let slot = SLOTS.get_ptr_mut(number)?;
         Some(Self { number, slot })
+    }
+
+    /// Number + 1 of the slot above; 0 is none.
+    #[inline(always)]
+    pub fn parent(self) -> u64 {
+        // SAFETY: a word of the slot, constant while it is in use.
+        unsafe { atomic::load(&raw const (*self.slot).parent) }
+    }
+
+    /// Whether it has a timeline and histograms.
+    #[inline(always)]
+    pub fn is_target(self) -> bool {
+        self.number < offset!(targets)
+    }
+}
+
+/// Does `each` for the slot of `key` and all above it.
+#[inline(always)]
+pub fn up(mut key: u64, mut each: impl FnMut(Tracked)) {
+    for _ in 0..MAX_LEVELS {
+        let Some(tracked) = Tracked::by_key(key) else {
+            return;
+        };
+        each(tracked);
+        key = tracked.parent();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Listen: the programs in the kernel and what they hold.
 
+mod below;
 mod drain;
 mod load;
 mod notice;
@@ -7,8 +8,9 @@ mod syscall;
 mod ticks;
 mod track;
 
+pub use below::Below;
 pub use drain::{BucketReading, Histograms, Losses, PeakReading, Peek, SlotReading};
-pub use load::{Floor, Probe};
-pub use notice::{Notice, What};
+pub use load::{Floor, Probe, Room};
+pub use notice::{LimitHit, Notice, What};
 pub use syscall::ProgramStats;
 pub use track::{SlotId, Start, monotonic_ns};

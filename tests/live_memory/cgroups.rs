@@ -15,7 +15,7 @@ use crate::truth::{FOOTPRINT, page_tables};
 const SIZE: u64 = 64 * MIB;
 
 fn track(probe: &mut Probe, own: &OwnCgroup) -> SlotId {
-    let slot = probe.track(own.cgroup().id(), Start::default());
+    let slot = probe.track(own.cgroup().id(), Start::default(), 0);
     slot.expect("room in the table")
 }
 

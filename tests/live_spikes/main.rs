@@ -64,7 +64,7 @@ fn each_of_a_thousand_is_captured() {
 
 /// Lets the workload do the spike that `line` announces. The next line comes when it is over.
 fn measure_one(probe: &mut Probe, cgroup: u64, workload: &mut Process, line: &mut String) -> Spike {
-    let slot = probe.track(cgroup, Start::default()).expect("a free slot");
+    let slot = probe.track(cgroup, Start::default(), 0).expect("a free slot");
     let begin_ns = monotonic_ns();
     workload.step();
     let told = mem::replace(line, workload.line());

@@ -3,11 +3,11 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use swbpf::job::cgroup::{Controller, Hierarchies};
 use swbpf::kernel::layout::Hierarchy;
 use swbpf::kernel::support::{self, Facts, Plan};
-use swbpf::probe::{Floor, Probe, Start};
+use swbpf::probe::{Floor, Probe, Room, Start};
 
 use crate::cgroups::Place;
 use crate::report::grouped;
@@ -57,8 +57,11 @@ impl Kernel {
     /// Looks at this machine.
     pub fn plan(hierarchies: &Hierarchies) -> Result<Self> {
         let own = hierarchies.cgroup_of_pid(std::process::id())?;
+        let version = hierarchies
+            .version_of(Controller::Memory)
+            .context("no hierarchy counts memory")?;
         Ok(Self {
-            plan: support::plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory))?,
+            plan: support::plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory), version)?,
             own_cgroup: own.nearest_dir(Controller::Memory).map(|dir| dir.path.clone()),
         })
     }
@@ -85,9 +88,13 @@ impl Kernel {
     /// Ours, with `cgroups` tracked.
     pub fn probe(&self, place: &Place, cgroups: usize) -> Result<Probe> {
         let capacity = LEAST_CAPACITY.max(place.ids.len() + 1);
-        let mut probe = Probe::load(&self.plan, u32::try_from(capacity)?, self.own_cgroup.as_deref())?;
+        let mut probe = Probe::load(
+            &self.plan,
+            Room::targets(u32::try_from(capacity)?),
+            self.own_cgroup.as_deref(),
+        )?;
         for id in place.ids.iter().rev().take(cgroups) {
-            probe.track(*id, Start::default())?;
+            probe.track(*id, Start::default(), 0)?;
         }
         Ok(probe)
     }

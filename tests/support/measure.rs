@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup};
 use swbpf::kernel::layout::Hierarchy;
 use swbpf::kernel::support::{Facts, Plan, plan};
-use swbpf::probe::Probe;
+use swbpf::probe::{Probe, Room};
 use swbpf::snapshot::Snapshot;
 
 pub use process::Process;
@@ -90,7 +90,11 @@ pub fn own_cgroup() -> OwnCgroup {
 /// Where nothing can be.
 #[must_use]
 pub fn plan_here() -> Plan {
-    plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory)).expect("a kernel that can count")
+    let hierarchies = Hierarchies::detect().expect("a cgroup hierarchy");
+    let version = hierarchies
+        .version_of(Controller::Memory)
+        .expect("a hierarchy that counts memory");
+    plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory), version).expect("a kernel that can count")
 }
 
 /// The kernel programs, in the hands of this process.
@@ -100,7 +104,7 @@ pub fn plan_here() -> Plan {
 /// Where they cannot be loaded.
 #[must_use]
 pub fn load_probe() -> Probe {
-    Probe::load(&plan_here(), CAPACITY, None).expect("the kernel programs")
+    Probe::load(&plan_here(), Room::targets(CAPACITY), None).expect("the kernel programs")
 }
 
 /// Waits for what is on its way.

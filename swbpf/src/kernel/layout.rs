@@ -3,7 +3,7 @@
 use swbpf_common::offsets::{NO_ITEM, Offsets};
 
 use super::btf::{Btf, BtfError};
-use crate::job::cgroup::Controller;
+use crate::job::cgroup::{Controller, Version};
 
 /// The hierarchy by which the scheduler's programs tell jobs apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,12 @@ pub enum Hierarchy {
 }
 
 /// Reads all offsets and numbers. Members are required; an item that this kernel does not count is [`NO_ITEM`].
-pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offsets, BtfError> {
+pub fn offsets(
+    btf: &Btf,
+    hierarchy: Hierarchy,
+    version: Version,
+    batch_pages: u64,
+) -> Result<Offsets, BtfError> {
     for (outer, member) in [("mem_cgroup", "css"), ("cgroup", "self")] {
         if btf.member(outer, member)? != 0 {
             return Err(BtfError::Missing(format!("{outer}.{member} at its begin")));
@@ -32,10 +37,9 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
         kn_id: btf.member("kernfs_node", "id")?,
         task_cgroups: btf.member("task_struct", "cgroups")?,
         css_set_css: css_of(btf, hierarchy)?,
-        cgroup_css: match hierarchy {
-            Hierarchy::Of(controller) => btf.member("cgroup", "subsys")? + index(btf, controller)?,
-            Hierarchy::Unified => 0,
-        },
+        cgroup_root: btf.member("cgroup", "root")?,
+        kn_name: btf.member("kernfs_node", "name")?,
+        task_parent: btf.member("task_struct", "real_parent")?,
         exit_tells_last: u32::from(btf.tracepoint_arguments("sched_process_exit") >= 2),
         task_pid: btf.member("task_struct", "pid")?,
         task_tgid: btf.member("task_struct", "tgid")?,
@@ -56,7 +60,23 @@ pub fn offsets(btf: &Btf, hierarchy: Hierarchy, batch_pages: u64) -> Result<Offs
         ..Offsets::default()
     };
     offsets.lruvec_items = lruvec_items(&offsets);
+    if hierarchy == Hierarchy::Of(Controller::Memory) {
+        add_counters(btf, version, &mut offsets)?;
+    }
     Ok(offsets)
+}
+
+/// The page counters of a memory cgroup. On version 2 the place of `memsw` is that of a counter of swap alone.
+fn add_counters(btf: &Btf, version: Version, offsets: &mut Offsets) -> Result<(), BtfError> {
+    let usage = btf.member("page_counter", "usage")?;
+    let max = btf.member("page_counter", "max")?;
+    let memory = btf.member("mem_cgroup", "memory")?;
+    (offsets.memcg_usage, offsets.memcg_max) = (memory + usage, memory + max);
+    if version == Version::V1 {
+        let memsw = btf.member("mem_cgroup", "memsw")?;
+        (offsets.memsw_usage, offsets.memsw_max) = (memsw + usage, memsw + max);
+    }
+    Ok(())
 }
 
 /// Offset of a controller's pointer in an array of one for each.

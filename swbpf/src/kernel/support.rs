@@ -8,7 +8,7 @@ use super::{
     btf::Btf,
     layout::{self, Hierarchy},
 };
-use crate::error::Error;
+use crate::{error::Error, job::cgroup::Version};
 
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 const LOCKDOWN_PATH: &str = "/sys/kernel/security/lockdown";
@@ -107,7 +107,10 @@ const NESTED: PlannedProgram = PlannedProgram {
 
 /// Hooks that each add something, and what is not seen without them.
 const OPTIONAL: [(&str, &str); 7] = [
-    ("cgroup_mkdir", "the birth of a cgroup is not told"),
+    (
+        "cgroup_mkdir",
+        "a step that begins is told on its own from the next reading on only",
+    ),
     (
         "cgroup_rmdir",
         "the removal of a cgroup is seen at the next reading only",
@@ -125,8 +128,9 @@ const OPTIONAL: [(&str, &str); 7] = [
     ),
 ];
 
-/// Decides from the facts, or says what is missing; takes the BTF out of them. Jobs are told apart by `hierarchy`.
-pub fn plan(facts: &mut Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
+/// Decides from the facts, or says what is missing; takes the BTF out of them. Jobs are told apart by `hierarchy`, which is
+/// of `version`.
+pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result<Plan, Error> {
     if let Some(mode) = facts.lockdown.as_ref().filter(|mode| *mode == "confidentiality") {
         return Err(Error::Lockdown { mode: mode.clone() });
     }
@@ -152,7 +156,7 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy) -> Result<Plan, Error> {
     } else {
         0
     };
-    let offsets = layout::offsets(&btf, hierarchy, batch_pages).map_err(anyhow::Error::from)?;
+    let offsets = layout::offsets(&btf, hierarchy, version, batch_pages).map_err(anyhow::Error::from)?;
     let programs = programs(&btf);
     Ok(Plan {
         btf: blob,
@@ -213,6 +217,7 @@ mod tests {
                     ..facts()
                 },
                 Hierarchy::Unified,
+                Version::V2,
             )
             .err()
             .map(|error| error.to_string())
@@ -230,7 +235,7 @@ mod tests {
             ..facts()
         };
         assert!(matches!(
-            plan(&mut locked, Hierarchy::Unified),
+            plan(&mut locked, Hierarchy::Unified, Version::V2),
             Err(Error::Lockdown { .. })
         ));
     }
@@ -243,7 +248,8 @@ mod tests {
                     btf: Ok(vec![7; 100]),
                     ..facts()
                 },
-                Hierarchy::Unified
+                Hierarchy::Unified,
+                Version::V2
             )
             .is_err()
         );

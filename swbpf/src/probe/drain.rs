@@ -38,6 +38,8 @@ pub struct SlotReading {
     pub ended: u64,
     /// Tasks moved in.
     pub moved_in: u64,
+    /// Processes killed for want of memory.
+    pub oom_kills: u64,
 }
 
 /// The highest level and what it was made of.
@@ -122,12 +124,19 @@ pub struct Losses {
     pub collisions: u64,
     /// Switches to or from a slot that were not told and found at the next event.
     pub unseen_switches: u64,
+    /// Cgroups that found no free slot: they count for the one above them alone.
+    pub without_slot: u64,
 }
 
 impl Probe {
-    /// Reads one slot.
+    /// Reads one slot, with all time until now.
     pub fn read(&self, slot: SlotId) -> Result<SlotReading, Error> {
         self.look()?;
+        self.read_after_look(slot)
+    }
+
+    /// The same, with all time until the CPUs were last looked at.
+    pub fn read_after_look(&self, slot: SlotId) -> Result<SlotReading, Error> {
         let state = self.stable(slot)?;
         let read_ns = monotonic_ns();
         let busy = self.busy.get(&slot.0, 0).context("read busy times")?;
@@ -145,6 +154,7 @@ impl Probe {
             threads_started: state.threads_started,
             ended: state.ended,
             moved_in: state.moved_in,
+            oom_kills: state.oom_kills,
         })
     }
 
@@ -188,6 +198,7 @@ impl Probe {
             losses.notices_dropped += health.notices_dropped;
             losses.collisions += health.collisions;
             losses.unseen_switches += health.unseen_switches;
+            losses.without_slot += health.without_slot;
             losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
         Ok(losses)
@@ -208,7 +219,7 @@ impl Probe {
         Ok(pending.iter().fold(0_u64, |sum, pages| sum.wrapping_add(*pages)) as i64)
     }
 
-    fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
+    pub(super) fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
         Ok(self.slots.get(&slot.0, 0).context("read a slot")?)
     }
 

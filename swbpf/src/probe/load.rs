@@ -10,12 +10,13 @@ use std::{
 use anyhow::{Context, anyhow};
 use aya::{
     Btf, Ebpf, EbpfLoader, Endianness,
-    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, MapData, PerCpuArray, Queue, RingBuf},
     programs::{Program, ProgramFd},
 };
 use swbpf_common::{
     health::{Check, Clocks, Health},
     level::Levels,
+    offsets::Offsets,
     running::Concurrency,
     slot::{Slot, Timeline},
 };
@@ -33,15 +34,29 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/swbpf.bpf.o");
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Maps with one element for each slot.
-const BY_SLOT: [&str; 7] = [
-    "TRACKED",
-    "SLOTS",
-    "TIMELINES",
-    "LEVELS",
-    "CONCURRENCY",
-    "BUSY",
-    "PENDING",
-];
+const BY_SLOT: [&str; 4] = ["TRACKED", "SLOTS", "BUSY", "PENDING"];
+/// Maps with one element for each slot of a target.
+const BY_TARGET: [&str; 3] = ["TIMELINES", "LEVELS", "CONCURRENCY"];
+
+/// How many slots there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// For targets.
+    pub targets: u32,
+    /// For cgroups below them that are told on their own.
+    pub below: u32,
+}
+
+impl Room {
+    /// For so many targets, and nothing below them on its own.
+    pub fn targets(targets: u32) -> Self {
+        Self { targets, below: 0 }
+    }
+
+    fn all(self) -> u32 {
+        self.targets + self.below
+    }
+}
 
 /// Programs and maps in the kernel. Dropped: detached and gone.
 pub struct Probe {
@@ -51,6 +66,7 @@ pub struct Probe {
     pub(super) look: ProgramFd,
     pub(super) tracked: HashMap<MapData, u64, u32>,
     pub(super) slots: Array<MapData, Slot>,
+    pub(super) free_below: Queue<MapData, u32>,
     pub(super) timelines: Array<MapData, Timeline>,
     pub(super) levels: Array<MapData, Levels>,
     pub(super) concurrency: Array<MapData, Concurrency>,
@@ -63,20 +79,24 @@ pub struct Probe {
     pub(super) bucket_shift: u32,
     pub(super) notices: RingBuf<MapData>,
     pub(super) free: VecDeque<u32>,
-    pub(super) capacity: u32,
+    pub(super) room: Room,
     pub(super) cpus: Vec<u32>,
 }
 
 impl Probe {
-    /// Loads and attaches what `plan` says, with room for `capacity` cgroups. `own_cgroup` is the directory of this
+    /// Loads and attaches what `plan` says, with this much `room`. `own_cgroup` is the directory of this
     /// process in the hierarchy by which the programs tell jobs apart, where it can be seen: the self-check compares its
     /// inode number.
-    pub fn load(plan: &Plan, capacity: u32, own_cgroup: Option<&Path>) -> Result<Self, Error> {
+    pub fn load(plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Self, Error> {
         let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
-        let mut ebpf = open(plan, capacity, &btf)?;
+        let mut ebpf = open(plan, room, &btf)?;
         let check = program_fd(load_raw(&mut ebpf, "check")?)?;
         self_check(&mut ebpf, &check, own_cgroup)?;
         let look = program_fd(load_raw(&mut ebpf, "look")?)?;
+        let mut free_below = Queue::try_from(map(&mut ebpf, "FREE")?).context("map FREE")?;
+        for number in room.targets..room.all() {
+            free_below.push(number, 0).context("enter a free slot")?;
+        }
         let mut programs = Vec::new();
         for planned in plan.programs.iter().filter(|planned| planned.absent.is_none()) {
             attach(&mut ebpf, planned.name, planned.hook, &btf)?;
@@ -90,6 +110,7 @@ impl Probe {
             look,
             tracked: HashMap::try_from(map(&mut ebpf, "TRACKED")?).context("map TRACKED")?,
             slots: Array::try_from(map(&mut ebpf, "SLOTS")?).context("map SLOTS")?,
+            free_below,
             timelines: Array::try_from(map(&mut ebpf, "TIMELINES")?).context("map TIMELINES")?,
             levels: Array::try_from(map(&mut ebpf, "LEVELS")?).context("map LEVELS")?,
             concurrency: Array::try_from(map(&mut ebpf, "CONCURRENCY")?).context("map CONCURRENCY")?,
@@ -102,8 +123,8 @@ impl Probe {
             bucket_shift: plan.offsets.bucket_shift,
             notices: RingBuf::try_from(map(&mut ebpf, "NOTICES")?).context("map NOTICES")?,
             _ebpf: ebpf,
-            free: (0..capacity).collect(),
-            capacity,
+            free: (0..room.targets).collect(),
+            room,
             cpus: online_cpus()?,
         })
     }
@@ -129,21 +150,28 @@ impl Floor {
     /// Loads and attaches them.
     pub fn load(plan: &Plan) -> Result<Self, Error> {
         let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
-        let mut ebpf = open(plan, 1, &btf)?;
+        let mut ebpf = open(plan, Room::targets(1), &btf)?;
         attach(&mut ebpf, "floor_memory", "mod_memcg_lruvec_state", &btf)?;
         attach(&mut ebpf, "floor_switch", "sched_switch", &btf)?;
         Ok(Self { _ebpf: ebpf })
     }
 }
 
-fn open(plan: &Plan, capacity: u32, btf: &Btf) -> Result<Ebpf, Error> {
+fn open(plan: &Plan, room: Room, btf: &Btf) -> Result<Ebpf, Error> {
+    let offsets = Offsets {
+        targets: room.targets,
+        ..plan.offsets
+    };
     let mut loader = EbpfLoader::new();
-    loader
-        .btf(Some(btf))
-        .override_global("OFFSETS", &plan.offsets, true);
+    loader.btf(Some(btf)).override_global("OFFSETS", &offsets, true);
     for name in BY_SLOT {
-        loader.map_max_entries(name, capacity);
+        loader.map_max_entries(name, room.all());
     }
+    for name in BY_TARGET {
+        loader.map_max_entries(name, room.targets);
+    }
+    // A queue of none is refused.
+    loader.map_max_entries("FREE", room.below.max(1));
     Ok(loader.load(OBJECT).context("load the kernel programs")?)
 }
 

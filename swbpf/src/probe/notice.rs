@@ -43,10 +43,25 @@ pub struct Notice {
     pub level: i64,
     /// Needed peak until then, likewise.
     pub peak: i64,
+    /// The limit that was nearest to its end at a kill.
+    pub limit: Option<LimitHit>,
+    /// Whether the victim was the first process of its cgroup: its parent belongs to another.
+    pub victim_is_first: bool,
     /// Who caused it: process id and name of the task.
     pub by: (u32, String),
     /// The victim: process id and name.
     pub victim: (u32, String),
+}
+
+/// A limit of memory at a kill, as the kernel's page counters have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitHit {
+    /// Whose limit it is.
+    pub cgroup_id: u64,
+    /// The limit in pages.
+    pub pages: u64,
+    /// Pages that were left below it.
+    pub left: u64,
 }
 
 impl Probe {
@@ -85,6 +100,12 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
     let cgroup_id = bytes.get_u64_ne();
     let level = bytes.get_u64_ne() as i64 - BIAS as i64;
     let peak = bytes.get_u64_ne() as i64 - BIAS as i64;
+    let limit = LimitHit {
+        cgroup_id: bytes.get_u64_ne(),
+        pages: bytes.get_u64_ne(),
+        left: bytes.get_u64_ne(),
+    };
+    let victim_is_first = bytes.get_u64_ne() != 0;
     let pid = bytes.get_u32_ne();
     let victim_pid = bytes.get_u32_ne();
     let by = (pid, comm(&bytes.split_to(COMM_LEN)));
@@ -96,6 +117,8 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
         cgroup_id,
         level,
         peak,
+        limit: (limit.cgroup_id != 0).then_some(limit),
+        victim_is_first,
         by,
         victim,
     })

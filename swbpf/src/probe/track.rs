@@ -7,7 +7,7 @@ use aya::maps::PerCpuValues;
 use swbpf_common::{
     level::{self, BANDS, BIAS, Band, Levels},
     running::{self, COUNTS, Concurrency},
-    slot::{CELLS, KERNEL, PARTS, Peak, SHMEM, Slot, Timeline},
+    slot::{CELLS, KERNEL, NAME_LEN, PARTS, Peak, SHMEM, Slot, Timeline},
 };
 
 use super::{Probe, syscall};
@@ -28,12 +28,18 @@ pub struct Start {
 
 impl Probe {
     /// Tracks a cgroup with all below it, from now on. What it holds already is entered as `start`; how far that is off
-    /// is for the fold to find out.
-    pub fn track(&mut self, cgroup_id: u64, start: Start) -> Result<SlotId, Error> {
+    /// is for the fold to find out. Cgroups born in the next `follow` levels below it get slots of their own.
+    pub fn track(&mut self, cgroup_id: u64, start: Start, follow: u32) -> Result<SlotId, Error> {
         let number = self.free.pop_front().ok_or(Error::TableFull {
-            capacity: self.capacity,
+            capacity: self.room.targets,
         })?;
-        self.prepare(number, start).context("prepare a slot")?;
+        let state = Slot {
+            cgroup_id,
+            follow: u64::from(follow),
+            ..self.first_state(start)?
+        };
+        self.prepare_target(number).context("prepare a slot")?;
+        self.enter(number, state)?;
         self.tracked
             .insert(cgroup_id, number, 0)
             .context("enter a cgroup into the table")?;
@@ -41,12 +47,15 @@ impl Probe {
         Ok(SlotId(number))
     }
 
-    /// Forgets it; the slot is free for another one.
+    /// Forgets it and all below it; its slot is free for another one.
     pub fn untrack(&mut self, cgroup_id: u64, slot: SlotId) -> Result<(), Error> {
+        // Nothing more is born below it.
         self.tracked
             .remove(&cgroup_id)
             .context("take a cgroup out of the table")?;
         self.look()?;
+        let below = self.below_one(slot)?;
+        self.release(&below)?;
         self.free.push_back(slot.0);
         Ok(())
     }
@@ -65,14 +74,29 @@ impl Probe {
         Ok(())
     }
 
-    /// The kernel's tick now, by its monotonic clock.
-    fn tick_now(&self) -> Result<u64, Error> {
+    /// A slot that begins now at the level that the files tell.
+    pub(super) fn first_state(&self, start: Start) -> Result<Slot, Error> {
         self.look()?;
-        Ok(self.clocks.get(&0, 0).context("read the kernel's clocks")?.tick)
+        let tick = self.clocks.get(&0, 0).context("read the kernel's clocks")?.tick;
+        Ok(first_state(start, tick, self.bucket_shift))
     }
 
-    fn prepare(&mut self, number: u32, start: Start) -> anyhow::Result<()> {
+    /// Puts a state into a slot that no cgroup belongs to.
+    pub(super) fn enter(&mut self, number: u32, state: Slot) -> Result<(), Error> {
+        self.clear_cpus(number).context("clear the times of a slot")?;
+        self.slots.set(number, state, 0).context("enter a slot")?;
+        Ok(())
+    }
+
+    /// Clears what each CPU keeps of a slot.
+    pub(super) fn clear_cpus(&mut self, number: u32) -> anyhow::Result<()> {
         let zeros = || PerCpuValues::try_from(vec![0; aya::util::nr_cpus().map_err(|(_, error)| error)?]);
+        self.busy.set(number, zeros()?, 0)?;
+        self.pending.set(number, zeros()?, 0)?;
+        Ok(())
+    }
+
+    fn prepare_target(&mut self, number: u32) -> anyhow::Result<()> {
         self.timelines.set(
             number,
             Timeline {
@@ -83,15 +107,10 @@ impl Probe {
         )?;
         self.levels.set(number, Levels { ns: [0; BANDS] }, 0)?;
         self.concurrency.set(number, Concurrency { ns: [0; COUNTS] }, 0)?;
-        self.busy.set(number, zeros()?, 0)?;
-        self.pending.set(number, zeros()?, 0)?;
-        self.slots
-            .set(number, first_state(start, self.tick_now()?, self.bucket_shift), 0)?;
         Ok(())
     }
 }
 
-/// A slot that begins now at the level that the files tell.
 fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
     let now_ns = monotonic_ns();
     let pages = start.anon + start.parts[SHMEM] + start.parts[KERNEL];
@@ -110,7 +129,7 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
         rise_tick: tick,
         tell_above: level + pages / 128 + 256,
         running: running::pack(0, now_ns),
-        spare: 0,
+        parent: 0,
         parts,
         max: 0,
         high_peak: peak,
@@ -119,7 +138,13 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
         threads_started: 0,
         ended: 0,
         moved_in: 0,
-        spare_end: [0; 4],
+        oom_kills: 0,
+        follow: 0,
+        cgroup_id: 0,
+        born_ns: 0,
+        gone_ns: 0,
+        name: [0; NAME_LEN],
+        spare: [0; 3],
     }
 }
 

@@ -14,13 +14,16 @@ use crate::{
         layout::Hierarchy,
         support::{Facts, Plan, plan},
     },
-    probe::{Histograms, Notice, Probe, SlotId, SlotReading, Start, What, monotonic_ns},
+    probe::{Histograms, Notice, Probe, Room, SlotId, SlotReading, Start, What, monotonic_ns},
     sampled::cgroupfs::{CpuFiles, LimitLevel, MemoryFiles, effective_limit, limit_hit, limit_levels},
     snapshot::{Exit, Kind, Probes, Program, Snapshot, Target, Task},
 };
 
-/// Cgroups that one measurement tracks.
-const CAPACITY: u32 = 8;
+/// One target, and the steps and tasks of a job that are told on their own at one time.
+const ROOM: Room = Room {
+    targets: 1,
+    below: 512,
+};
 /// Time after the begin of a flush in which it may still be under way.
 const FLUSH_NS: u64 = 50_000_000;
 /// A slot that is read within this is read at once.
@@ -221,10 +224,10 @@ fn count(
         return Err(Error::Other(anyhow::anyhow!("sampling was asked for")));
     }
     let (hierarchy, controller) = hierarchy_of(cgroup);
-    let mut plan = plan(facts, hierarchy)?;
+    let mut plan = plan(facts, hierarchy, cgroup.version())?;
     let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
     let own = own.as_ref().and_then(|own| own.nearest_dir(controller));
-    let mut probe = Probe::load(&plan, CAPACITY, own.map(|dir| dir.path.as_path()))?;
+    let mut probe = Probe::load(&plan, ROOM, own.map(|dir| dir.path.as_path()))?;
     // Megabytes that would count, and fall away, where the target is the caller's own cgroup.
     plan.btf = Vec::new();
     let start = if from_birth {
@@ -232,7 +235,7 @@ fn count(
     } else {
         start(&MemoryFiles::read(cgroup))
     };
-    let slot = probe.track(cgroup.id(), start)?;
+    let slot = probe.track(cgroup.id(), start, 0)?;
     Ok((Counting { probe, slot }, plan))
 }
 

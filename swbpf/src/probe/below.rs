@@ -1,0 +1,148 @@
+//! Cgroups below a target that are told on their own: those that the kernel gave a slot at their birth, and those that were
+//! there before.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use aya::maps::MapError;
+use swbpf_common::slot::{NAME_LEN, Slot};
+
+use super::{Probe, SlotId, Start};
+use crate::error::Error;
+
+/// `BPF_NOEXIST`: the kernel refuses where the key is there.
+const ONLY_NEW: u64 = 1;
+
+/// A cgroup below a target, with a slot of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// Its slot.
+    pub slot: SlotId,
+    /// The slot of the cgroup above it.
+    pub above: SlotId,
+    /// Its id.
+    pub cgroup_id: u64,
+    /// When it was made, on the monotonic clock; `None` where that was before it was tracked.
+    pub born_ns: Option<u64>,
+    /// When it was removed.
+    pub gone_ns: Option<u64>,
+    /// Name of its directory, at most 31 bytes; bytes that are not UTF-8 are replaced.
+    pub name: String,
+}
+
+impl Probe {
+    /// Tracks a cgroup that is there already below one that has a slot. `None` where it has one too: it was born since.
+    pub fn track_below(
+        &mut self,
+        above: SlotId,
+        cgroup_id: u64,
+        name: &str,
+        start: Start,
+    ) -> Result<Option<SlotId>, Error> {
+        let follow = self.slot(above)?.follow.saturating_sub(1);
+        let number = match self.free_below.pop(0) {
+            Ok(number) => number,
+            Err(MapError::ElementNotFound) => {
+                return Err(Error::TableFull {
+                    capacity: self.room.below,
+                });
+            }
+            Err(error) => return Err(anyhow::Error::from(error).context("take a free slot").into()),
+        };
+        let state = Slot {
+            // Its peaks are not told.
+            tell_above: u64::MAX,
+            parent: u64::from(above.0) + 1,
+            follow,
+            cgroup_id,
+            name: cut(name),
+            ..self.first_state(start)?
+        };
+        self.enter(number, state)?;
+        if self.tracked.insert(cgroup_id, number, ONLY_NEW).is_err() {
+            self.free_below.push(number, 0).context("give back a free slot")?;
+            return Ok(None);
+        }
+        self.look()?;
+        Ok(Some(SlotId(number)))
+    }
+
+    /// All that have slots, in the order of the slots.
+    pub fn below(&self) -> Result<Vec<Below>, Error> {
+        let mut found = BTreeMap::new();
+        // An entry that is removed meanwhile makes the kernel begin anew.
+        let most = 2 * self.room.below as usize + 2 * self.room.targets as usize;
+        for entry in self.tracked.iter().take(most) {
+            let (_, number) = entry.context("read the table of tracked cgroups")?;
+            if number >= self.room.targets
+                && let Some(below) = told(SlotId(number), &self.slot(SlotId(number))?)
+            {
+                found.insert(number, below);
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// Those below one slot, at any depth.
+    pub(super) fn below_one(&self, top: SlotId) -> Result<Vec<Below>, Error> {
+        let mut all = self.below()?;
+        let mut found: Vec<Below> = Vec::new();
+        let mut tops = vec![top];
+        while let Some(top) = tops.pop() {
+            let (below, others) = all.into_iter().partition(|below| below.above == top);
+            all = others;
+            let below: Vec<Below> = below;
+            tops.extend(below.iter().map(|below| below.slot));
+            found.extend(below);
+        }
+        Ok(found)
+    }
+
+    /// Gives the slots of removed cgroups back. What happens to pages that are still charged to one of them counts for the
+    /// one above it.
+    pub fn release(&mut self, removed: &[Below]) -> Result<(), Error> {
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for below in removed {
+            match self.tracked.remove(&below.cgroup_id) {
+                Ok(()) | Err(MapError::KeyNotFound) => {}
+                Err(error) => {
+                    return Err(anyhow::Error::from(error)
+                        .context("take a cgroup out of the table")
+                        .into());
+                }
+            }
+        }
+        self.look()?;
+        for below in removed {
+            let SlotId(number) = below.slot;
+            self.clear_cpus(number).context("clear the times of a slot")?;
+            self.free_below.push(number, 0).context("give back a free slot")?;
+        }
+        Ok(())
+    }
+}
+
+/// `None` for a slot of no cgroup.
+fn told(slot: SlotId, state: &Slot) -> Option<Below> {
+    let above = u32::try_from(state.parent.checked_sub(1)?).ok()?;
+    let name = state.name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(Below {
+        slot,
+        above: SlotId(above),
+        cgroup_id: state.cgroup_id,
+        born_ns: (state.born_ns != 0).then_some(state.born_ns),
+        gone_ns: (state.gone_ns != 0).then_some(state.gone_ns),
+        name: String::from_utf8_lossy(name).into_owned(),
+    })
+}
+
+/// The name as the kernel keeps it: cut off, with an end mark.
+fn cut(name: &str) -> [u8; NAME_LEN] {
+    let mut kept = [0; NAME_LEN];
+    for (to, from) in kept.iter_mut().take(NAME_LEN - 1).zip(name.bytes()) {
+        *to = from;
+    }
+    kept
+}
