@@ -1,9 +1,18 @@
 //! The kernel programs by themselves: what the commands of sw-bpf do not reach.
 
-use support::measure::{MIB, Process, own_cgroup, plan_here};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use support::measure::{MIB, Process, own_cgroup, plan_here, program};
 use support::need_bpf;
 use swbpf::error::Error;
 use swbpf::probe::{Probe, Room, Start};
+
+/// One target, and a few cgroups below it.
+const ROOM: Room = Room { targets: 1, below: 4 };
 
 /// Pages that each CPU may keep to itself in this test, as on a host of many CPUs.
 const BATCH_PAGES: u64 = 16;
@@ -70,4 +79,138 @@ fn a_full_table_is_told_and_a_freed_slot_begins_anew() {
     let reading = probe.read(slot).expect("a reading");
     assert_eq!((reading.level, reading.peak.level, reading.started), (0, 0, 0));
     assert!(reading.busy_ns.is_empty());
+}
+
+/// Two leaves that spike one after the other: each has its own peak, and that of the whole is the higher of the two and not
+/// their sum. The directories are gone by the time of the reading.
+#[test]
+fn cgroups_born_below_have_slots_of_their_own() {
+    if !need_bpf() {
+        return;
+    }
+    let own = own_cgroup();
+    let mut probe = Probe::load(&plan_here(), ROOM, None).expect("kernel programs");
+    let top = probe
+        .track(own.cgroup().id(), Start::default(), 2)
+        .expect("a slot");
+    let step = own.cgroup().path().join("step_0");
+    fs::create_dir(&step).expect("a cgroup");
+    for (task, size) in [("task_0", "32M"), ("task_1", "16M")] {
+        let dir = step.join(task);
+        fs::create_dir(&dir).expect("a cgroup");
+        // Deeper than what is followed: it counts for the task.
+        let nested = dir.join("nested");
+        fs::create_dir(&nested).expect("a cgroup");
+        run_in(&nested, size);
+        fs::remove_dir(&nested).expect("an empty cgroup");
+        fs::remove_dir(&dir).expect("an empty cgroup");
+    }
+    fs::remove_dir(&step).expect("an empty cgroup");
+
+    let below = probe.below().expect("the table");
+    let peak = |name: &str| {
+        let found = below
+            .iter()
+            .find(|below| below.name == name)
+            .expect("a slot of its own");
+        assert!(
+            found.born_ns.is_some() && found.gone_ns >= found.born_ns,
+            "{found:?}"
+        );
+        let reading = probe.read(found.slot).expect("a reading");
+        assert!(reading.busy_ns.values().sum::<u64>() > 0, "{reading:?}");
+        reading.peak.level * 4096
+    };
+    let spans = [("task_0", 32), ("task_1", 16), ("step_0", 32)];
+    for (name, size) in spans {
+        let (size, peak) = (size * MIB.cast_signed(), peak(name));
+        assert!(
+            (size..size + 2 * MIB.cast_signed()).contains(&peak),
+            "{name}: {peak}"
+        );
+    }
+    assert_eq!(below.len(), 3, "{below:?}");
+    let whole = probe.read(top).expect("a reading");
+    // The kernel charges the structures of a cgroup to the one above it.
+    let beside = whole.peak.level * 4096 - peak("step_0");
+    assert!((0..MIB.cast_signed()).contains(&beside), "{beside}");
+    let busy: u64 = whole.busy_ns.values().sum();
+    let of_tasks: u64 = below
+        .iter()
+        .filter(|below| below.name.starts_with("task"))
+        .map(|below| {
+            probe
+                .read(below.slot)
+                .expect("a reading")
+                .busy_ns
+                .values()
+                .sum::<u64>()
+        })
+        .sum();
+    assert_eq!(of_tasks, busy, "all time is of a task");
+
+    // Slots that are given back are used again, from nothing; without one, a cgroup counts for the one above it.
+    probe.release(&below).expect("their slots");
+    assert_eq!(probe.below().expect("the table"), []);
+    let many: Vec<_> = (0..ROOM.below + 1)
+        .map(|n| own.cgroup().path().join(format!("step_{n}")))
+        .collect();
+    many.iter().for_each(|dir| fs::create_dir(dir).expect("a cgroup"));
+    assert_eq!(probe.losses().expect("losses").without_slot, 1);
+    for below in probe.below().expect("the table") {
+        let reading = probe.read(below.slot).expect("a reading");
+        assert_eq!((reading.level, reading.peak.level), (0, 0), "{below:?}");
+    }
+    many.iter()
+        .for_each(|dir| fs::remove_dir(dir).expect("an empty cgroup"));
+}
+
+/// A cgroup that was there before gets a slot once, and one that the kernel has given a slot gets no second one.
+#[test]
+fn cgroups_below_that_were_there_before_are_entered_once() {
+    if !need_bpf() {
+        return;
+    }
+    let own = own_cgroup();
+    let before = own.cgroup().path().join("step_0");
+    fs::create_dir(&before).expect("a cgroup");
+    let mut probe = Probe::load(&plan_here(), ROOM, None).expect("kernel programs");
+    let top = probe
+        .track(own.cgroup().id(), Start::default(), 2)
+        .expect("a slot");
+    let task = before.join("task_0");
+    fs::create_dir(&task).expect("a cgroup");
+    let mut enter = |dir: &Path| {
+        let id = fs::metadata(dir).expect("a cgroup").ino();
+        let name = dir.file_name().expect("a name").to_string_lossy();
+        probe.track_below(top, id, &name, Start::default()).expect("room")
+    };
+    assert!(enter(&before).is_some());
+    assert!(enter(&before).is_none(), "it is entered");
+    // Its parent had no slot when it was born.
+    assert!(enter(&task).is_some());
+    let born = before.join("task_1");
+    fs::create_dir(&born).expect("a cgroup");
+    assert!(enter(&born).is_none(), "the kernel gave it one");
+    let names: Vec<_> = probe
+        .below()
+        .expect("the table")
+        .into_iter()
+        .map(|below| below.name)
+        .collect();
+    assert_eq!(names, ["step_0", "task_0", "task_1"]);
+    for dir in [born, task, before] {
+        fs::remove_dir(dir).expect("an empty cgroup");
+    }
+}
+
+/// Runs a workload of this size in the cgroup of a directory.
+fn run_in(dir: &Path, size: &str) {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" anon --size \"$2\"",
+    ]);
+    command.args([dir.as_os_str(), program("workload").as_os_str(), OsStr::new(size)]);
+    assert!(command.status().expect("a shell").success());
 }
