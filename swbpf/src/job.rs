@@ -1,4 +1,5 @@
 //! WHO is measured: cgroups and, beyond them, the jobs that they belong to.
 
 pub mod cgroup;
+pub mod id;
 pub mod kernfile;
