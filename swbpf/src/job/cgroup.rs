@@ -5,7 +5,8 @@
 //!
 //! - [`Hierarchies`] finds what is mounted, and a [`Cgroup`] by path or by process;
 //! - [`Cgroup`] is one target in all hierarchies;
-//! - [`OwnCgroup`] makes one for a command and removes it.
+//! - [`OwnCgroup`] makes one for a command and removes it;
+//! - [`slurm`] knows the directories of jobs.
 
 mod error;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod membership;
 mod mounts;
 mod own;
 mod place;
+pub mod slurm;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -37,6 +37,11 @@ impl Hierarchy {
         })
     }
 
+    /// Where it is mounted, the widest view first.
+    pub fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.mounts.iter()
+    }
+
     /// Whether `point` is a mount of this hierarchy.
     pub fn is_mounted_at(&self, point: &Path) -> bool {
         self.mounts.iter().any(|mount| mount.point == point)
@@ -186,7 +191,7 @@ impl Hierarchies {
     }
 
     /// The hierarchy that the directory `real`, which has no links in it, belongs to, and its path there.
-    fn inside_of(&self, real: &Path) -> Option<(&Hierarchy, PathBuf)> {
+    pub(super) fn inside_of(&self, real: &Path) -> Option<(&Hierarchy, PathBuf)> {
         let found = self
             .all
             .iter()

@@ -76,7 +76,7 @@ pub(super) fn procs(dir: &Path) -> Result<Vec<u32>, CgroupError> {
 }
 
 /// The processes in `dir` itself.
-fn procs_of(dir: &Path) -> Result<Vec<u32>, CgroupError> {
+pub(super) fn procs_of(dir: &Path) -> Result<Vec<u32>, CgroupError> {
     let file = dir.join("cgroup.procs");
     match kernfile::read_up_to(&file, MAX_PROCS_BYTES) {
         Ok(bytes) => Ok(parse_procs(&bytes)),
