@@ -39,6 +39,8 @@ pub struct Notice {
     pub limit_pages: u64,
     /// Pages that were left below it.
     pub limit_left: u64,
+    /// Slot of the victim's own cgroup, or the nearest above it.
+    pub victim_slot: u64,
     /// 1 where the parent of the victim belongs to another cgroup: it was the first process of its own.
     pub victim_is_first: u64,
     /// Process that caused the notice.
@@ -52,5 +54,5 @@ pub struct Notice {
 }
 
 /// Length of a notice in the ring buffer.
-pub const NOTICE_LEN: usize = 112;
+pub const NOTICE_LEN: usize = 120;
 const _: () = assert!(size_of::<Notice>() == NOTICE_LEN);

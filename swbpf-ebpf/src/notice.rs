@@ -14,6 +14,7 @@ pub struct Cause {
     pub limit_cgroup_id: u64,
     pub limit_pages: u64,
     pub limit_left: u64,
+    pub victim_slot: u64,
     pub victim_is_first: u64,
     pub victim_pid: u32,
     pub victim_comm: [u8; COMM_LEN],
@@ -37,6 +38,7 @@ pub fn tell(slot: u32, kind: u32, cause: Cause) {
         (*notice).limit_cgroup_id = cause.limit_cgroup_id;
         (*notice).limit_pages = cause.limit_pages;
         (*notice).limit_left = cause.limit_left;
+        (*notice).victim_slot = cause.victim_slot;
         (*notice).victim_is_first = cause.victim_is_first;
         (*notice).pid = (bpf_get_current_pid_tgid() >> 32) as u32;
         (*notice).victim_pid = cause.victim_pid;

@@ -47,6 +47,7 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
         limit_cgroup_id: limit.css.map_or(0, Css::cgroup_id),
         limit_pages: limit.pages,
         limit_left: limit.left,
+        victim_slot: key - 1,
         victim_is_first: u64::from(victim.parent().css().cgroup_id() != css.cgroup_id()),
         victim_pid: victim.tgid(),
         victim_comm: victim.comm(),

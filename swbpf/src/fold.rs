@@ -1,8 +1,10 @@
 //! Mean: readings become rates, peaks and bounds; together, a [`Snapshot`](crate::snapshot::Snapshot).
 
 mod base;
+mod below;
 mod clock;
 mod cpu;
+mod kills;
 mod levels;
 mod looks;
 mod memory;
@@ -11,12 +13,18 @@ mod peak;
 mod reading;
 mod reasons;
 mod series;
+mod steps;
 mod told;
 mod whole;
 
+pub use base::Evidence;
+pub use below::{BelowReading, Role, Rows, Values};
 pub use clock::Clock;
+pub use kills::{Kill, is_hit};
+pub use memory::compare;
 pub use overhead::Calibration;
-pub use reading::{KernelReading, Kill, Reading, Scan};
+pub use reading::{KernelReading, Reading, Scan};
+pub use steps::Place;
 pub use whole::{Fold, Subject};
 
 /// For each number that is not known, by its dotted key, the reason.

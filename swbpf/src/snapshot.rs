@@ -5,6 +5,7 @@
 //! `null`, and [`Snapshot::unknown`] says why under its dotted key.
 
 mod memory;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
+pub use steps::{Step, StepTask, Usage};
 
 /// Version of this layout: raised when a key changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -61,6 +63,11 @@ pub struct Snapshot {
     pub cpu: Cpu,
     /// Processes.
     pub processes: Processes,
+    /// Steps of the Slurm job with their tasks: in a progress line those that run and those that have ended since the one
+    /// before, else all.
+    pub steps: Option<Vec<Step>>,
+    /// Ended steps and tasks that are left out of `steps`: of very many, those with the lowest peaks.
+    pub steps_left_out: Option<u64>,
     /// Kills for want of memory, oldest first.
     pub oom_kills: Vec<OomKill>,
     /// Graphics processors of the target.
@@ -204,14 +211,45 @@ pub struct OomKill {
     pub victim: Task,
     /// The task whose request could not be met.
     pub trigger: Task,
-    /// Needed memory at the kill.
+    /// Step of the victim.
+    pub step_id: Option<String>,
+    /// Task of the victim within the step.
+    pub task_id: Option<u32>,
+    /// Whether the victim was the first process of its task, which has ended with it; else a process that its parent may survive.
+    pub victim_is_main: bool,
+    /// How long its step (where there is none, the target) was seen to go on after the kill.
+    pub went_on_seconds: f64,
+    /// Needed memory at the kill, of the cgroup whose limit was hit: where that has no row of its own, of the nearest above it
+    /// that has, where it is not known or lies above the target, of the target.
     pub needed_bytes: u64,
-    /// Needed peak until then.
+    /// Needed peak until then, of the same.
     pub needed_peak_bytes: u64,
-    /// The limit that was hit, where it is the target's own.
+    /// Whose limit was hit.
+    pub limit_of: LimitOf,
+    /// That limit, page cache among what it holds.
     pub limit_bytes: Option<u64>,
-    /// Directory of the cgroup whose limit was hit, where it is known.
+    /// Directory of the cgroup whose limit was hit.
     pub limit_cgroup: Option<String>,
+}
+
+/// Whose limit was hit at a kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitOf {
+    /// A task of the job.
+    Task,
+    /// A step of the job.
+    Step,
+    /// The job.
+    Job,
+    /// The target, which is none of these.
+    Target,
+    /// A cgroup below the target that is none of these.
+    Below,
+    /// A cgroup above the target.
+    Above,
+    /// No limit was near: the machine ran out of memory, or it cannot be told.
+    Unknown,
 }
 
 /// How the command of `run` ended.
@@ -266,6 +304,8 @@ pub struct Loss {
     /// Switches to or from a tracked cgroup, of the whole host, that the kernel did not tell and that the next event showed:
     /// the time on the CPU before it is the scheduler's own, and a task that had left again meanwhile is missing.
     pub unseen_switches: u64,
+    /// Cgroups below the target, of steps or tasks, that found the table full: they count for the one above them, and have no row.
+    pub without_row: u64,
     /// How often the base had to be taken anew.
     pub rebased: u64,
 }

@@ -2,13 +2,17 @@
 
 mod attach;
 mod calibrate;
+mod count;
 mod keep;
 mod listen;
 mod meter;
 mod once;
+mod reading;
+mod rows;
 mod run;
 mod scan;
 mod signals;
+mod target;
 
 use std::process::ExitCode;
 

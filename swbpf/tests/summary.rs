@@ -32,15 +32,24 @@ fn summaries_are_as_they_were_approved() {
 }
 
 #[test]
-fn progress_is_one_line_with_columns_that_stay() {
-    let lines: Vec<_> = snapshots::all()
-        .iter()
-        .map(|(_, snapshot)| text::progress_line(snapshot))
+fn progress_is_one_line_and_one_for_each_step_with_columns_that_stay() {
+    let told: Vec<_> = snapshots::all()
+        .into_iter()
+        .map(|(_, snapshot)| {
+            (
+                text::progress(&snapshot),
+                snapshot.steps.map_or(0, |steps| steps.len()),
+            )
+        })
         .collect();
+    let mut lines = Vec::new();
+    for (text, steps) in &told {
+        assert_plain(text);
+        assert_eq!(text.lines().count(), 1 + steps, "{text}");
+        lines.extend(text.split_inclusive('\n'));
+    }
     for line in &lines {
-        assert_plain(line);
         assert_eq!(line.find("busy cores"), lines[0].find("busy cores"), "{line}");
-        assert_eq!(line.matches('\n').count(), 1);
     }
     let expected = "   412 ms  needed        0 B  peak  300.9 MiB  busy cores    0.82\n";
     assert_eq!(lines[0].trim_start(), expected.trim_start());
@@ -93,10 +102,10 @@ fn a_record_that_cannot_be_written_says_which() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_name_leaves_its_place(name: String, path in "(.|\n|[^/]){0,300}", which in 0_usize..7) {
+    fn no_name_leaves_its_place(name: String, path in "(.|\n|[^/]){0,300}", which in 0_usize..8) {
         let snapshot = snapshots::all().swap_remove(which).1;
         let hostile = snapshots::hostile::with_names(snapshot, &name, &path);
         assert_plain(&text::summary(&hostile));
-        assert_plain(&text::progress_line(&hostile));
+        assert_plain(&text::progress(&hostile));
     }
 }

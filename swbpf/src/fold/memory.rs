@@ -6,7 +6,10 @@ use super::{
     Reading, Unknown,
     base::{Base, Evidence},
 };
-use crate::sampled::{cgroupfs::MemoryFiles, procfs::Process};
+use crate::{
+    probe::Peek,
+    sampled::{cgroupfs::MemoryFiles, procfs::Process},
+};
 
 /// Bytes of a page.
 pub fn page_bytes() -> u64 {
@@ -85,23 +88,30 @@ impl Parts {
     }
 }
 
-/// Pages that the files have more than the slot.
+/// Pages that the files of a target have more than its slot.
 pub fn evidence(reading: &Reading) -> Option<Evidence> {
     let kernel = reading.kernel.as_ref()?;
-    let (slot, spread) = kernel.after_files.as_ref()?;
+    Some(compare(
+        kernel.after_files.as_ref()?,
+        &reading.memory,
+        kernel.is_flushed,
+    ))
+}
+
+/// The same of any slot, as it stood after the files were read, with how far it can have been from there meanwhile.
+pub fn compare((slot, spread): &(Peek, u64), files: &MemoryFiles, is_flushed: bool) -> Evidence {
     let pages = |bytes: u64| (bytes / page_bytes()) as i64;
-    let files = &reading.memory;
     let lru = files
         .anon_bytes
         .zip(files.shmem_bytes)
         .map(|(anon, shmem)| pages(anon) + pages(shmem));
-    Some(Evidence {
+    Evidence {
         lru: lru.map(|pages| pages - (slot.level - slot.parts[KERNEL])),
         kernel: files.kernel_bytes.map(|bytes| pages(bytes) - slot.parts[KERNEL]),
         spread: *spread as i64,
-        is_flushed: kernel.is_flushed,
+        is_flushed,
         kernel_never_lags: kernel_never_lags(files),
-    })
+    }
 }
 
 /// Version 1 has a counter for kernel memory and does not tell sockets; version 2 takes both from `memory.stat`.

@@ -3,7 +3,7 @@
 use crate::{
     probe::{Histograms, Losses, Peek, SlotReading},
     sampled::{
-        cgroupfs::{CpuFiles, EffectiveLimit, LimitLevel, MemoryFiles},
+        cgroupfs::{CpuFiles, EffectiveLimit, MemoryFiles},
         procfs::Process,
     },
 };
@@ -60,13 +60,4 @@ pub struct Scan {
     pub level: i64,
     /// The processes.
     pub processes: Vec<Process>,
-}
-
-/// A kill for want of memory, with the limit that was hit where it is known.
-#[derive(Debug, Clone)]
-pub struct Kill {
-    /// What the kernel told.
-    pub notice: crate::probe::Notice,
-    /// The level whose limit was hit.
-    pub limit: Option<LimitLevel>,
 }

@@ -195,20 +195,7 @@ impl Fold {
             "probes.programs[].reason",
             "an attached program needs none",
         );
-        let not_above = "the limit that was hit is not the target's own or one above it";
-        let mut limits = self.kills.iter().map(|(kill, _)| kill.limit.as_ref());
-        because.unless(
-            limits
-                .clone()
-                .all(|limit| limit.is_some_and(|limit| limit.limit_bytes.is_some())),
-            "oom_kills[].limit_bytes",
-            not_above,
-        );
-        because.unless(
-            limits.all(|limit| limit.is_some()),
-            "oom_kills[].limit_cgroup",
-            not_above,
-        );
+        self.note_kills(unknown);
     }
 
     pub(super) fn note_overhead(overhead: &Overhead, unknown: &mut Unknown) {

@@ -3,20 +3,19 @@
 use super::{
     Clock, KernelReading, Reading, Scan, Unknown,
     base::Base,
+    below::{BelowReading, Rows},
     cpu,
+    kills::Kill,
     looks::Looks,
-    memory::{self, page_bytes, to_bytes},
+    memory::{self, page_bytes},
     overhead::Calibration,
     peak::Witnesses,
-    reading::Kill,
     series::Series,
+    steps::Place,
 };
 use crate::{
     probe::{Losses, PeakReading},
-    snapshot::{
-        Coverage, Exit, Kind, Loss, OomKill, Probes, SCHEMA_VERSION, Snapshot, Source, Target, TargetKind,
-        Task,
-    },
+    snapshot::{Coverage, Exit, Kind, Loss, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
 
 /// Seconds between two looks.
@@ -27,6 +26,8 @@ pub(super) const LOOK_SECONDS: f64 = 1.0;
 pub struct Subject {
     /// What is measured.
     pub target: Target,
+    /// What it is to a Slurm job.
+    pub place: Place,
     /// Whether it was tracked from its birth.
     pub from_start: bool,
     /// How the numbers are obtained.
@@ -63,6 +64,7 @@ pub struct Fold {
     /// Where memory is counted: the buckets so far.
     pub(super) series: Option<Series>,
     pub(super) witnesses: Witnesses,
+    pub(super) below: Rows,
     /// Each with the base that held then.
     pub(super) kills: Vec<(Kill, Option<i64>)>,
     pub(super) calibration: Calibration,
@@ -96,6 +98,7 @@ impl Fold {
             cores_peak: None,
             series: None,
             witnesses: Witnesses::default(),
+            below: Rows::default(),
             kills: Vec::new(),
             calibration: Calibration::default(),
         };
@@ -160,9 +163,18 @@ impl Fold {
         self.witnesses.scanned(scan);
     }
 
-    /// A process was killed for want of memory.
-    pub fn killed(&mut self, kill: Kill) {
-        self.kills.push((kill, self.base.pages()));
+    /// Cgroups below the target were read; `at_look`: with the look just taken, which begins a new window.
+    pub fn below(&mut self, readings: Vec<BelowReading>, at_look: bool) {
+        if at_look {
+            self.below.turn();
+        }
+        let frame = self.frame();
+        self.below.add(readings, frame);
+    }
+
+    /// Cgroups below the target.
+    pub fn rows(&self) -> &Rows {
+        &self.below
     }
 
     /// The programs were timed for a while.
@@ -182,6 +194,7 @@ impl Fold {
         let seconds = self.begin.seconds_to(last.ns);
         let cpu = cpu::told(&self.first, from, last, self.cores_peak, &mut unknown);
         let memory = self.memory(from.ns, &mut unknown);
+        let steps = self.steps(kind, &memory, &mut unknown);
         self.note_absent(exit, &mut unknown);
         Snapshot {
             schema_version: SCHEMA_VERSION,
@@ -192,11 +205,7 @@ impl Fold {
             job_id: None,
             step_id: None,
             target: self.subject.target.clone(),
-            source: if last.kernel.is_some() {
-                Source::Kernel
-            } else {
-                Source::Sampled
-            },
+            source: self.source(),
             window_seconds: (i128::from(last.ns) - i128::from(from.ns)) as f64 / 1e9,
             elapsed_seconds: self.subject.from_start.then_some(seconds),
             coverage: Coverage {
@@ -212,6 +221,8 @@ impl Fold {
                 self.subject.target.kind == TargetKind::Command,
                 &mut unknown,
             ),
+            steps_left_out: steps.as_ref().map(|_| self.below.left_out()),
+            steps,
             oom_kills: self.oom_kills(),
             gpus: None,
             exit,
@@ -227,6 +238,7 @@ impl Fold {
         let now = self.last.losses();
         if self.readings > 1 && now.state_misses > before.state_misses {
             self.base.lose_kernel();
+            self.below.lose_kernel();
         }
         if self.base.bound() != Some(0)
             && let Some(evidence) = memory::evidence(&self.last)
@@ -271,29 +283,6 @@ impl Fold {
         }
     }
 
-    fn oom_kills(&self) -> Vec<OomKill> {
-        let task = |(pid, comm): &(u32, String)| Task {
-            pid: *pid,
-            comm: comm.clone(),
-        };
-        let told = |(Kill { notice, limit }, base): &(Kill, Option<i64>)| {
-            let base = base.or(self.base.pages()).unwrap_or(0);
-            OomKill {
-                at: self.begin.rfc3339(notice.ns),
-                at_seconds: self.begin.seconds_to(notice.ns),
-                victim: task(&notice.victim),
-                trigger: task(&notice.by),
-                needed_bytes: to_bytes(notice.level + base),
-                needed_peak_bytes: to_bytes(notice.peak + base),
-                limit_bytes: limit.as_ref().and_then(|limit| limit.limit_bytes),
-                limit_cgroup: limit
-                    .as_ref()
-                    .map(|limit| limit.path.to_string_lossy().into_owned()),
-            }
-        };
-        self.kills.iter().map(told).collect()
-    }
-
     fn loss(&self) -> Option<Loss> {
         self.last.kernel.as_ref()?;
         let (first, now) = (self.first.losses(), self.last.losses());
@@ -304,6 +293,7 @@ impl Fold {
             notices_dropped: now.notices_dropped.saturating_sub(first.notices_dropped),
             collisions: now.collisions.saturating_sub(first.collisions),
             unseen_switches: now.unseen_switches.saturating_sub(first.unseen_switches),
+            without_row: now.without_slot.saturating_sub(first.without_slot),
             rebased: self.base.rebased(),
         })
     }

@@ -2,6 +2,7 @@
 
 mod memory;
 mod page;
+mod steps;
 
 use page::{NOTE, Page, WIDTH};
 
@@ -19,13 +20,18 @@ pub fn summary(snapshot: &Snapshot) -> String {
     memory::oom_kills(&mut page, snapshot);
     memory::peaks(&mut page, snapshot);
     memory::at_the_peak(&mut page, snapshot);
+    steps::steps(&mut page, snapshot);
     processors(&mut page, snapshot);
     measurement(&mut page, snapshot);
     page.finish()
 }
 
-/// One line of a measurement under way.
-pub fn progress_line(snapshot: &Snapshot) -> String {
+/// A measurement under way: one line, and one for each step of a job.
+pub fn progress(snapshot: &Snapshot) -> String {
+    line(snapshot) + &steps::progress(snapshot.steps.as_deref().unwrap_or_default())
+}
+
+fn line(snapshot: &Snapshot) -> String {
     let memory = &snapshot.memory;
     // A sampler knows the highest that it saw, not the peak.
     let highest = if memory.source == Source::Kernel {
@@ -194,6 +200,7 @@ fn lost(page: &mut Page, loss: Option<Loss>) {
         ("runs skipped", loss.other_misses),
         ("dropped notices", loss.notices_dropped),
         ("maxima given up", loss.collisions),
+        ("steps without a row", loss.without_row),
         ("switches found late", loss.unseen_switches),
         ("new bases", loss.rebased),
     ];

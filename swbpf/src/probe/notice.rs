@@ -45,6 +45,8 @@ pub struct Notice {
     pub peak: i64,
     /// The limit that was nearest to its end at a kill.
     pub limit: Option<LimitHit>,
+    /// The slot of the victim's own cgroup, or the nearest above it.
+    pub victim_slot: SlotId,
     /// Whether the victim was the first process of its cgroup: its parent belongs to another.
     pub victim_is_first: bool,
     /// Who caused it: process id and name of the task.
@@ -105,6 +107,7 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
         pages: bytes.get_u64_ne(),
         left: bytes.get_u64_ne(),
     };
+    let victim_slot = SlotId(u32::try_from(bytes.get_u64_ne()).unwrap_or(notice::NO_SLOT));
     let victim_is_first = bytes.get_u64_ne() != 0;
     let pid = bytes.get_u32_ne();
     let victim_pid = bytes.get_u32_ne();
@@ -118,6 +121,7 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
         level,
         peak,
         limit: (limit.cgroup_id != 0).then_some(limit),
+        victim_slot,
         victim_is_first,
         by,
         victim,

@@ -14,7 +14,7 @@ use super::{Probe, syscall};
 use crate::error::Error;
 
 /// Number of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(super) u32);
 
 /// What the files say of a cgroup before it is tracked, in pages. All 0 for a cgroup just made.

@@ -10,7 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use cpu::CpuFiles;
-pub use limit::{EffectiveLimit, LimitLevel, effective_limit, limit_hit, limit_levels};
+pub use limit::{EffectiveLimit, LimitLevel, effective_limit, limit_levels};
 pub use memory::MemoryFiles;
 
 /// For each field that is not known, by its name, the reason.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use tokio::time::sleep;
 
-use super::{attach::target_of, listen::listen, meter::Meter, signals::survive_file_limit};
+use super::{listen::listen, meter::Meter, signals::survive_file_limit, target::choose};
 use crate::{
     cli::{ForcedSource, Once},
     error::Error,
@@ -17,8 +17,8 @@ use crate::{
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     survive_file_limit()?;
     let hierarchies = Hierarchies::detect()?;
-    let (cgroup, target) = target_of(&hierarchies, &once.target)?;
-    let mut meter = Meter::begin(&hierarchies, cgroup, target, false, force)?;
+    let chosen = choose(&hierarchies, &once.target)?;
+    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // A target that ends within the window has its answer all the same.
     listen(&mut meter, sleep(once.window), |_| Ok(false)).await?;
     meter.finish()?;

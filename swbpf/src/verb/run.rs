@@ -9,15 +9,16 @@ use anyhow::Context;
 use tokio::process::{Child, Command};
 
 use super::{
-    attach::told,
     keep::Keeper,
     listen::{End, listen},
     meter::Meter,
     signals::{Inherited, Signals, is_from_process},
+    target::{Chosen, told},
 };
 use crate::{
     cli::{self, ForcedSource},
     error::Error,
+    fold::Place,
     job::cgroup::{Hierarchies, OwnCgroup},
     out::{self, text},
     snapshot::{Exit, Kind, TargetKind},
@@ -36,9 +37,14 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let target = told(own.cgroup(), TargetKind::Command, None, Some(command));
+    let chosen = Chosen {
+        told: told(own.cgroup(), TargetKind::Command, None, Some(command)),
+        cgroup: own.cgroup().clone(),
+        place: Place::Other,
+        from_birth: true,
+    };
     let signals = Signals::catch()?;
-    let mut meter = Meter::begin(&hierarchies, own.cgroup().clone(), target, true, force)?;
+    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     let mut child = start(&run.command, &own, signals.inherited())?;
     let status = follow(&mut meter, &mut child, &signals, |meter| {
         keeper.keep(|| meter.snapshot(Kind::Progress, None));

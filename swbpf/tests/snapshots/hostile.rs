@@ -17,7 +17,12 @@ pub fn with_names(mut snapshot: Snapshot, name: &str, path: &str) -> Snapshot {
     oom.limit_bytes = Some(32 * MIB);
     oom.limit_cgroup = Some(path.into());
     oom.at = name.into();
+    oom.step_id = Some(name.into());
+    oom.task_id = Some(u32::MAX);
     snapshot.oom_kills = vec![oom];
+    for step in snapshot.steps.iter_mut().flatten() {
+        step.step_id = name.into();
+    }
     snapshot.target.command = snapshot.target.command.map(|_| vec![name.into(), path.into()]);
     snapshot.target.cgroup = path.into();
     if let Some(peak) = &mut snapshot.memory.peak {

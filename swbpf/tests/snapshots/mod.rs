@@ -1,12 +1,14 @@
 //! Snapshots made by hand.
 
 pub mod hostile;
+mod job;
 
 use std::collections::BTreeMap;
 
 use swbpf::snapshot::*;
 
 pub use hostile::hostile;
+pub use job::job;
 
 /// Every snapshot here, with its name.
 pub fn all() -> Vec<(&'static str, Snapshot)> {
@@ -18,6 +20,7 @@ pub fn all() -> Vec<(&'static str, Snapshot)> {
         ("sampled", sampled()),
         ("nothing", nothing()),
         ("hostile", hostile()),
+        ("job", job()),
     ]
 }
 
@@ -80,6 +83,8 @@ pub fn kernel() -> Snapshot {
             moved_in: Some(0),
             alive: Some(0),
         },
+        steps: None,
+        steps_left_out: None,
         oom_kills: vec![],
         gpus: None,
         exit: Some(Exit {
@@ -285,14 +290,21 @@ pub fn oom() -> Snapshot {
         at_seconds: 0.4,
         victim: task("tail", 4242),
         trigger: task("tail", 4242),
+        step_id: None,
+        task_id: None,
+        victim_is_main: true,
+        went_on_seconds: 0.012,
         needed_bytes: 32 * MIB,
         needed_peak_bytes: 32 * MIB,
+        limit_of: LimitOf::Target,
         limit_bytes: Some(32 * MIB),
         limit_cgroup: Some("/sys/fs/cgroup/memory/sw-bpf/run-4240".into()),
     };
     let other = OomKill {
         trigger: task("head", 4241),
         needed_bytes: 20 * MIB,
+        victim_is_main: false,
+        limit_of: LimitOf::Unknown,
         limit_bytes: None,
         limit_cgroup: None,
         ..kill.clone()

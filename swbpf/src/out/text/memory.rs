@@ -4,7 +4,7 @@ use super::page::{NOTE, Page};
 use super::{joined, named, plural, reason};
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known, moment, percent, ratio};
-use crate::snapshot::{Kind, OomKill, Peak, SampledPeak, Snapshot, Source};
+use crate::snapshot::{Kind, LimitOf, OomKill, Peak, SampledPeak, Snapshot, Source};
 
 /// Kills and processes beyond this many are told by their number alone.
 const SHOWN: usize = 3;
@@ -42,7 +42,31 @@ fn oom_kill(page: &mut Page, kill: &OomKill) {
     );
     if let Some(limit) = kill.limit_bytes {
         let of = kill.limit_cgroup.as_ref().map(|path| escape::tail(path, NOTE));
-        page.row("  limit", &bytes(limit), &of.unwrap_or_default());
+        page.row(limit_of(kill.limit_of), &bytes(limit), &of.unwrap_or_default());
+    }
+    if let Some(step) = &kill.step_id {
+        let place = kill
+            .task_id
+            .map_or(String::new(), |task| format!("task {task} of "));
+        let place = format!("{place}step .{}", escape::head(step, NOTE / 2));
+        page.row("  in", "", &place);
+    }
+    let note = if kill.victim_is_main {
+        "it was the first of its cgroup"
+    } else {
+        "its parent was there to go on"
+    };
+    page.row("  went on", &duration(kill.went_on_seconds), note);
+}
+
+fn limit_of(whose: LimitOf) -> &'static str {
+    match whose {
+        LimitOf::Task => "  limit of task",
+        LimitOf::Step => "  limit of step",
+        LimitOf::Job => "  limit of job",
+        LimitOf::Above => "  limit above",
+        LimitOf::Below => "  limit below",
+        LimitOf::Target | LimitOf::Unknown => "  limit",
     }
 }
 

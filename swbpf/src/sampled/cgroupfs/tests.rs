@@ -109,21 +109,11 @@ fn a_target_without_memory_has_a_reason_for_every_field() {
 fn v1_limits_from_the_target_upwards() {
     let host = v1_host()
         .file("memory/a/b/memory.limit_in_bytes", UNLIMITED)
-        .file(
-            "memory/a/b/memory.oom_control",
-            "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
-        )
         .file("memory/a/memory.limit_in_bytes", "33554432\n")
-        .file("memory/a/memory.failcnt", "3\n")
-        .file("memory/a/memory.memsw.failcnt", "2\n")
         .file("memory/memory.limit_in_bytes", UNLIMITED);
     let levels = limit_levels(&host.cgroup("/a/b"));
     let limits: Vec<_> = levels.iter().map(|level| level.limit_bytes).collect();
     assert_eq!(limits, [None, Some(32 * MIB), None]);
-    assert_eq!(
-        (levels[0].kills, levels[1].hits, levels[2].hits),
-        (Some(2), Some(5), None)
-    );
     let limit = effective_limit(&host.cgroup("/a/b"), &levels);
     assert_eq!(
         limit,
@@ -152,30 +142,16 @@ fn v1_limit_above_the_mount_is_known_all_the_same() {
 }
 
 #[test]
-fn v2_limits_and_the_level_that_was_hit() {
+fn v2_limits_from_the_target_upwards() {
     let host = v2_host()
         .file("unified/a/b/memory.max", "max\n")
-        .file(
-            "unified/a/b/memory.events",
-            "low 0\nhigh 0\nmax 4\noom 1\noom_kill 1\n",
-        )
-        .file("unified/a/b/memory.events.local", "max 0\n")
-        .file("unified/a/memory.max", "67108864\n")
-        .file("unified/a/memory.events", "max 4\noom_kill 1\n");
+        .file("unified/a/memory.max", "67108864\n");
     let cgroup = host.cgroup("/a/b");
-    let before = limit_levels(&cgroup);
+    let levels = limit_levels(&cgroup);
     assert_eq!(
-        (before[0].hits, before[0].kills, before[1].hits),
-        (Some(0), Some(1), Some(4))
+        effective_limit(&cgroup, &levels).expect("a limit").bytes,
+        64 * MIB
     );
-    assert_eq!(limit_hit(&before, &before), None);
-    let host = host.file("unified/a/memory.events.local", "max 6\n");
-    let after = limit_levels(&cgroup);
-    assert_eq!(
-        limit_hit(&before, &after).expect("a level").path,
-        host.at("unified/a")
-    );
-    assert_eq!(effective_limit(&cgroup, &after).expect("a limit").bytes, 64 * MIB);
 }
 
 #[test]

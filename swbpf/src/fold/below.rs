@@ -1,0 +1,341 @@
+//! Cgroups below the target that are told on their own: the steps and tasks of a job.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Clock,
+    base::{Base, Evidence},
+    memory::{page_bytes, to_bytes},
+};
+use crate::{
+    probe::{PeakReading, SlotReading},
+    snapshot::{Source, Usage},
+};
+
+/// Ended rows that are kept: of more, those with the lowest peaks go.
+const MAX_ENDED: usize = 4096;
+
+/// What a cgroup below the target is to the job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// A step.
+    Step(String),
+    /// A task of a step.
+    Task(String, u32),
+    /// The cgroup in which slurmstepd alone runs.
+    Slurmstepd(String),
+    /// None of these; it is not told.
+    Other,
+}
+
+impl Role {
+    /// The step that it belongs to.
+    pub fn step(&self) -> Option<&str> {
+        match self {
+            Self::Step(step) | Self::Task(step, _) | Self::Slurmstepd(step) => Some(step),
+            Self::Other => None,
+        }
+    }
+
+    /// The task that it is.
+    pub fn task(&self) -> Option<u32> {
+        match self {
+            Self::Task(_, task) => Some(*task),
+            _ => None,
+        }
+    }
+}
+
+/// One reading of a cgroup below the target.
+#[derive(Debug, Clone)]
+pub struct BelowReading {
+    /// What it is.
+    pub role: Role,
+    /// Its id.
+    pub cgroup_id: u64,
+    /// When it was made; `None` where that was before the measurement.
+    pub born_ns: Option<u64>,
+    /// When it was removed.
+    pub gone_ns: Option<u64>,
+    /// When it was read.
+    pub ns: u64,
+    /// What was read.
+    pub values: Values,
+}
+
+/// What was read of a cgroup below the target.
+#[derive(Debug, Clone)]
+pub enum Values {
+    /// Its slot, and how that compares with its files, where they were read.
+    Counted(Box<SlotReading>, Option<Evidence>),
+    /// Its files.
+    Sampled {
+        /// Needed memory.
+        needed_bytes: Option<u64>,
+        /// CPU time since it was made.
+        usage_ns: Option<u64>,
+    },
+}
+
+/// One that is there.
+#[derive(Debug)]
+struct Row {
+    base: Base,
+    best: Option<(PeakReading, Base)>,
+    /// Highest needed memory by the files, and when.
+    highest: Option<(u64, u64)>,
+    first: BelowReading,
+    /// At the last look but one.
+    previous: BelowReading,
+    last: BelowReading,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Rows {
+    live: BTreeMap<u64, Row>,
+    /// With when they ended.
+    ended: Vec<(u64, Told)>,
+    left_out: u64,
+}
+
+/// A row as it is told.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// What it is.
+    pub role: Role,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// What a row needs to know of the whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// Begin of the measurement.
+    pub begin: Clock,
+    /// Number of CPUs that are on.
+    pub cpus: usize,
+    /// Pages that the CPUs may keep to themselves.
+    pub batch_bound_pages: u64,
+    /// Whether memory is counted in the hierarchy of the slots.
+    pub counts_memory: bool,
+}
+
+impl Rows {
+    /// Begins a new window: rates are told from the last readings on.
+    pub fn turn(&mut self) {
+        for row in self.live.values_mut() {
+            row.previous = row.last.clone();
+        }
+    }
+
+    /// Takes readings; one of a removed cgroup is its last.
+    pub fn add(&mut self, readings: Vec<BelowReading>, frame: Frame) {
+        for reading in readings {
+            let (id, gone_ns) = (reading.cgroup_id, reading.gone_ns);
+            let row = self
+                .live
+                .entry(id)
+                .or_insert_with(|| Row::new(&reading, frame.cpus));
+            row.add(reading);
+            if let Some(gone_ns) = gone_ns
+                && let Some(row) = self.live.remove(&id)
+            {
+                self.end(gone_ns, row.told(frame, false));
+            }
+        }
+    }
+
+    /// Kernel memory events were lost.
+    pub fn lose_kernel(&mut self) {
+        self.live.values_mut().for_each(|row| row.base.lose_kernel());
+    }
+
+    /// Whether a comparison with its files would tell more of this cgroup.
+    pub fn wants_files(&self, cgroup_id: u64) -> bool {
+        self.live
+            .get(&cgroup_id)
+            .is_some_and(|row| row.base.bound() != Some(0))
+    }
+
+    /// Ids of those that are there.
+    pub fn live_ids(&self) -> Vec<u64> {
+        self.live.keys().copied().collect()
+    }
+
+    /// What a cgroup is, if it is there, and the pages to add to its slot.
+    pub fn role_and_base(&self, cgroup_id: u64) -> Option<(&Role, Option<i64>)> {
+        let row = self.live.get(&cgroup_id)?;
+        Some((&row.last.role, row.base.pages()))
+    }
+
+    /// Until when a step was there: its end, or `now_ns` where it still is. `None` for one that was never seen.
+    pub fn step_until(&self, step: &str, now_ns: u64) -> Option<u64> {
+        let is_it = |role: &Role| matches!(role, Role::Step(name) if name == step);
+        if self.live.values().any(|row| is_it(&row.last.role)) {
+            return Some(now_ns);
+        }
+        let ended = self.ended.iter().rev().find(|(_, told)| is_it(&told.role));
+        ended.map(|(gone_ns, _)| *gone_ns)
+    }
+
+    /// All rows that ended after `since_ns`, and those that are there. `in_window`: rates of the last window alone.
+    pub fn told(&self, since_ns: u64, frame: Frame, in_window: bool) -> Vec<Told> {
+        let ended = self
+            .ended
+            .iter()
+            .filter(|(gone_ns, _)| *gone_ns >= since_ns)
+            .map(|(_, told)| told.clone());
+        ended
+            .chain(self.live.values().map(|row| row.told(frame, in_window)))
+            .collect()
+    }
+
+    /// Ended rows that are no longer kept.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn end(&mut self, gone_ns: u64, told: Told) {
+        if told.role == Role::Other {
+            return;
+        }
+        self.ended.push((gone_ns, told));
+        if self.ended.len() > MAX_ENDED {
+            let lowest = (0..self.ended.len()).min_by_key(|&at| self.ended[at].1.usage.needed_peak_bytes);
+            if let Some(lowest) = lowest {
+                self.ended.remove(lowest);
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+impl Row {
+    fn new(reading: &BelowReading, cpus: usize) -> Self {
+        let base = if reading.born_ns.is_some() {
+            Base::from_birth(cpus)
+        } else {
+            Base::unknown(cpus)
+        };
+        Self {
+            base,
+            best: None,
+            highest: None,
+            first: reading.clone(),
+            previous: reading.clone(),
+            last: reading.clone(),
+        }
+    }
+
+    fn add(&mut self, reading: BelowReading) {
+        match &reading.values {
+            Values::Counted(slot, evidence) => {
+                if let Some(evidence) = evidence.filter(|_| self.base.bound() != Some(0)) {
+                    self.base.learn(evidence);
+                }
+                let peak = slot.peak;
+                let stands = |(known, base): &(PeakReading, Base)| {
+                    peak.level <= known.level && base.rebased() != self.base.rebased()
+                };
+                if !self.best.as_ref().is_some_and(stands) {
+                    self.best = Some((peak, self.base));
+                }
+            }
+            Values::Sampled { needed_bytes, .. } => {
+                if let Some(needed) =
+                    needed_bytes.filter(|needed| self.highest.is_none_or(|(highest, _)| *needed > highest))
+                {
+                    self.highest = Some((needed, reading.ns));
+                }
+            }
+        }
+        self.last = reading;
+    }
+
+    fn told(&self, frame: Frame, in_window: bool) -> Told {
+        let last = &self.last;
+        let end_ns = last.gone_ns.unwrap_or(last.ns);
+        let usage = Usage {
+            source: Source::Sampled,
+            cgroup_id: last.cgroup_id,
+            began_at: last.born_ns.map(|ns| frame.begin.rfc3339(ns)),
+            ended_at: last.gone_ns.map(|ns| frame.begin.rfc3339(ns)),
+            seconds: end_ns.saturating_sub(self.begin_ns()) as f64 / 1e9,
+            needed_bytes: None,
+            needed_peak_bytes: self.highest.map(|(bytes, _)| bytes),
+            needed_peak_at: self.highest.map(|(_, ns)| frame.begin.rfc3339(ns)),
+            error_bound_bytes: None,
+            busy_cores: self.busy_cores(in_window),
+            busy_seconds: self.busy_ns(last).map(|ns| ns as f64 / 1e9),
+            processes_started: None,
+            processes_ended: None,
+            oom_kills: None,
+        };
+        let usage = match &last.values {
+            Values::Counted(slot, _) => self.counted(slot, usage, frame),
+            Values::Sampled { needed_bytes, .. } => Usage {
+                needed_bytes: needed_bytes.filter(|_| last.gone_ns.is_none()),
+                ..usage
+            },
+        };
+        Told {
+            role: last.role.clone(),
+            usage,
+        }
+    }
+
+    fn counted(&self, slot: &SlotReading, usage: Usage, frame: Frame) -> Usage {
+        let (best, best_base) = self.best.unwrap_or((slot.peak, self.base));
+        let bytes = |level: i64, base: &Base| {
+            let pages = base.pages().filter(|_| frame.counts_memory)?;
+            Some(to_bytes(level + pages))
+        };
+        let bound = self.base.bound().zip(best_base.bound());
+        let bound = bound
+            .filter(|_| frame.counts_memory)
+            .map(|(now, then)| (now.max(then) + frame.batch_bound_pages) * page_bytes());
+        let is_there = self.last.gone_ns.is_none();
+        let needed_peak_bytes = bytes(best.level, &best_base);
+        Usage {
+            source: Source::Kernel,
+            needed_bytes: bytes(slot.level, &self.base).filter(|_| is_there),
+            needed_peak_bytes,
+            needed_peak_at: needed_peak_bytes
+                .map(|_| frame.begin.rfc3339(best.reached_ns.max(self.begin_ns()))),
+            error_bound_bytes: bound,
+            processes_started: Some(slot.started),
+            processes_ended: Some(slot.ended),
+            oom_kills: Some(slot.oom_kills),
+            ..usage
+        }
+    }
+
+    /// CPU time until a reading, from when it was measured.
+    fn busy_ns(&self, until: &BelowReading) -> Option<u64> {
+        match (&until.values, &self.first.values) {
+            (Values::Counted(slot, _), _) => Some(slot.busy_ns.values().sum()),
+            (Values::Sampled { usage_ns, .. }, Values::Sampled { usage_ns: first, .. }) => {
+                usage_ns.as_ref()?.checked_sub((*first)?)
+            }
+            _ => None,
+        }
+    }
+
+    fn busy_cores(&self, in_window: bool) -> Option<f64> {
+        let end_ns = self.last.gone_ns.unwrap_or(self.last.ns);
+        let (busy_before, from_ns) = if in_window && self.previous.ns < self.last.ns {
+            (self.busy_ns(&self.previous)?, self.previous.ns)
+        } else {
+            (0, self.begin_ns())
+        };
+        let busy_ns = self.busy_ns(&self.last)?.checked_sub(busy_before)?;
+        let wall_ns = end_ns.saturating_sub(from_ns);
+        (wall_ns > 0).then(|| busy_ns as f64 / wall_ns as f64)
+    }
+
+    /// When it was made, or first read.
+    fn begin_ns(&self) -> u64 {
+        self.last.born_ns.unwrap_or(self.first.ns)
+    }
+}

@@ -1,0 +1,123 @@
+//! Kills for want of memory.
+
+use std::path::PathBuf;
+
+use super::{
+    Fold, Unknown,
+    below::Role,
+    memory::{page_bytes, to_bytes},
+};
+use crate::{
+    probe::{LimitHit, Notice},
+    snapshot::{LimitOf, OomKill, Task},
+};
+
+/// A limit was hit where less than one part in this many of it was left at the kill, or less than 1 MiB: a charge had just
+/// failed at it, but other CPUs may have freed memory since.
+const NEAR: u64 = 256;
+
+/// Whether a charge can have failed at this limit.
+pub fn is_hit(limit: &LimitHit) -> bool {
+    limit.left <= (limit.pages / NEAR).max((1 << 20) / page_bytes())
+}
+
+/// A kill, and what is known of where it was.
+#[derive(Debug, Clone)]
+pub struct Kill {
+    /// What the kernel told.
+    pub notice: Notice,
+    /// The nearest row of the victim.
+    pub victim: Option<Role>,
+    /// The row whose level the notice tells; none where it is the target's.
+    pub measured: Option<u64>,
+    /// Whose limit was hit.
+    pub limit_of: LimitOf,
+    /// Directory of that cgroup.
+    pub limit_dir: Option<PathBuf>,
+}
+
+impl Kill {
+    fn step(&self) -> Option<&str> {
+        self.victim.as_ref().and_then(Role::step)
+    }
+
+    /// The limit in pages, where one was hit.
+    fn limit_pages(&self) -> Option<u64> {
+        self.notice.limit.filter(is_hit).map(|limit| limit.pages)
+    }
+}
+
+impl Fold {
+    /// A process was killed for want of memory.
+    pub fn killed(&mut self, kill: Kill) {
+        let base = match kill.measured {
+            Some(row) => self.below.role_and_base(row).and_then(|(_, base)| base),
+            None => self.base.pages(),
+        };
+        self.kills.push((kill, base));
+    }
+
+    /// All kills as they are told.
+    pub(super) fn oom_kills(&self) -> Vec<OomKill> {
+        self.kills
+            .iter()
+            .map(|(kill, base)| self.oom_kill(kill, *base))
+            .collect()
+    }
+
+    fn oom_kill(&self, kill: &Kill, base: Option<i64>) -> OomKill {
+        let task = |(pid, comm): &(u32, String)| Task {
+            pid: *pid,
+            comm: comm.clone(),
+        };
+        let notice = &kill.notice;
+        let base = base.or(self.base.pages()).unwrap_or(0);
+        let until_ns = kill
+            .step()
+            .and_then(|step| self.below.step_until(step, self.last.ns));
+        OomKill {
+            at: self.begin.rfc3339(notice.ns),
+            at_seconds: self.begin.seconds_to(notice.ns),
+            victim: task(&notice.victim),
+            trigger: task(&notice.by),
+            step_id: kill.step().map(str::to_owned),
+            task_id: kill.victim.as_ref().and_then(Role::task),
+            victim_is_main: notice.victim_is_first,
+            went_on_seconds: until_ns.unwrap_or(self.last.ns).saturating_sub(notice.ns) as f64 / 1e9,
+            needed_bytes: to_bytes(notice.level + base),
+            needed_peak_bytes: to_bytes(notice.peak + base),
+            limit_of: kill.limit_of,
+            limit_bytes: kill.limit_pages().map(|pages| pages * page_bytes()),
+            limit_cgroup: kill
+                .limit_dir
+                .as_ref()
+                .map(|path| path.to_string_lossy().into_owned()),
+        }
+    }
+
+    /// The reason of what is not known of a kill: one for all of them.
+    pub(super) fn note_kills(&self, unknown: &mut Unknown) {
+        let mut unless_all = |key: &str, is_known: fn(&Kill) -> bool, reason: &str| {
+            if !self.kills.iter().all(|(kill, _)| is_known(kill)) {
+                unknown.insert(format!("oom_kills[].{key}"), reason.to_owned());
+            }
+        };
+        let no_limit = "no limit was near: the machine ran out of memory, or memory is not counted";
+        unless_all("limit_bytes", |kill| kill.limit_pages().is_some(), no_limit);
+        unless_all(
+            "limit_cgroup",
+            |kill| kill.limit_dir.is_some(),
+            "no limit was near, or its cgroup is neither above the target nor has it a row below",
+        );
+        unless_all(
+            "step_id",
+            |kill| kill.step().is_some(),
+            "the victim was in no step",
+        );
+        unless_all(
+            "task_id",
+            |kill| kill.victim.as_ref().and_then(Role::task).is_some(),
+            "the victim was in no task that has a cgroup of its own",
+        );
+    }
+}

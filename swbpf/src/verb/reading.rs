@@ -1,0 +1,89 @@
+//! One reading of everything that is known of a target.
+
+use super::{count::Counting, scan::Scanner};
+use crate::{
+    error::Error,
+    fold::{KernelReading, Reading},
+    job::cgroup::Cgroup,
+    probe::{Histograms, Probe, SlotId, SlotReading, monotonic_ns},
+    sampled::cgroupfs::{CpuFiles, LimitLevel, MemoryFiles, effective_limit},
+};
+
+/// Time after the begin of a flush in which it may still be under way.
+const FLUSH_NS: u64 = 50_000_000;
+/// A slot that is read within this is read at once.
+const AT_ONCE_NS: u64 = 500_000;
+/// Tries to read a slot at once.
+const READ_TRIES: usize = 5;
+
+/// Takes it.
+pub fn reading(
+    cgroup: &Cgroup,
+    counting: Option<&Counting>,
+    scanner: &mut Scanner,
+    limits: &[LimitLevel],
+) -> Result<Reading, Error> {
+    let before = counting
+        .map(|counting| counting.probe.peek(counting.slot))
+        .transpose()?;
+    let files_ns = monotonic_ns();
+    let memory = MemoryFiles::read(cgroup);
+    let kernel = counting
+        .map(|Counting { probe, slot }| {
+            let after = probe.peek(*slot)?;
+            let flushed_ns = probe.flushed_ns()?;
+            let (state, histograms) = at_once(probe, *slot)?;
+            Ok::<_, Error>(KernelReading {
+                after_files: before
+                    .and_then(|before| after.spread_since(&before, files_ns))
+                    .map(|spread| (after, spread)),
+                is_flushed: is_flushed(flushed_ns, state.last_change_ns, files_ns),
+                histograms,
+                losses: probe.losses()?,
+                slot: state,
+            })
+        })
+        .transpose()?;
+    Ok(Reading {
+        ns: kernel
+            .as_ref()
+            .map_or_else(monotonic_ns, |kernel| kernel.slot.read_ns),
+        kernel,
+        memory,
+        cpu: CpuFiles::read(cgroup),
+        limit: effective_limit(cgroup, limits),
+        processes: scanner.processes(cgroup).to_vec(),
+        own_cpu_ns: own_cpu_ns(),
+    })
+}
+
+/// A slot and its histograms at one moment, so that their times sum to the same span: where the reader was held up, as
+/// on a host with more to do than CPUs, it reads again, and takes the quickest of all.
+fn at_once(probe: &Probe, slot: SlotId) -> Result<(SlotReading, Histograms), Error> {
+    let read = || {
+        let begin_ns = monotonic_ns();
+        let read = (probe.read(slot)?, probe.histograms(slot)?);
+        Ok::<_, Error>((monotonic_ns() - begin_ns, read))
+    };
+    let mut quickest = read()?;
+    for _ in 1..READ_TRIES {
+        if quickest.0 < AT_ONCE_NS {
+            break;
+        }
+        let again = read()?;
+        if again.0 < quickest.0 {
+            quickest = again;
+        }
+    }
+    Ok(quickest.1)
+}
+
+fn own_cpu_ns() -> u64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64
+}
+
+/// Whether files that were read at `files_ns` hold all changes: none since the last flush, which has ended.
+pub fn is_flushed(flushed_ns: Option<u64>, last_change_ns: u64, files_ns: u64) -> bool {
+    flushed_ns.is_some_and(|flushed| flushed > last_change_ns && flushed + FLUSH_NS < files_ns)
+}
