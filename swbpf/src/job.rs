@@ -3,3 +3,4 @@
 pub mod cgroup;
 pub mod id;
 pub mod kernfile;
+pub mod slurm;

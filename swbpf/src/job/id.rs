@@ -129,19 +129,15 @@ impl FromStr for JobRef {
         }
         if let Some((array, tasks)) = text.split_once('_') {
             let array = job_number(array)?;
-            return match tasks.strip_prefix('[') {
-                Some(tasks) => {
-                    let tasks = tasks.strip_suffix(']').ok_or("a bracket is not closed")?;
-                    let tasks = tasks.parse()?;
-                    Ok(Self::ArrayTasks { array, tasks })
-                }
-                None => {
-                    let task = number(tasks)
-                        .filter(|&task| task <= MAX_TASK)
-                        .ok_or("the task is no number from 0 to 4000000")?;
-                    Ok(Self::ArrayTask { array, task })
-                }
-            };
+            if let Some(tasks) = tasks.strip_prefix('[') {
+                let tasks = tasks.strip_suffix(']').ok_or("a bracket is not closed")?;
+                let tasks = tasks.parse()?;
+                return Ok(Self::ArrayTasks { array, tasks });
+            }
+            let task = number(tasks)
+                .filter(|&task| task <= MAX_TASK)
+                .ok_or("the task is no number from 0 to 4000000")?;
+            return Ok(Self::ArrayTask { array, task });
         }
         if let Some((leader, offset)) = text.split_once('+') {
             let leader = job_number(leader)?;

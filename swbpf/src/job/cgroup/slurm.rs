@@ -68,19 +68,33 @@ pub struct JobPlace {
     pub name: JobDirName,
 }
 
-/// Slurm's name of the node in the directory above: `slurm_NODE` has one, and `slurm` none.
-fn node_of_v1(name: &str) -> Option<Option<&str>> {
-    match name.strip_prefix("slurm")? {
-        "" => Some(None),
-        rest => rest.strip_prefix('_').filter(|node| !node.is_empty()).map(Some),
-    }
-}
+/// What the name of a directory above jobs says of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NodePart<'a>(Option<&'a str>);
 
-/// The same for `NODE_slurmstepd.scope` and `slurmstepd.scope`.
-fn node_of_v2(name: &str) -> Option<Option<&str>> {
-    match name.strip_suffix("slurmstepd.scope")? {
-        "" => Some(None),
-        rest => rest.strip_suffix('_').filter(|node| !node.is_empty()).map(Some),
+impl<'a> NodePart<'a> {
+    /// `slurm_NODE` and `slurm`.
+    fn of_v1(name: &'a str) -> Option<Self> {
+        match name.strip_prefix("slurm")? {
+            "" => Some(Self(None)),
+            rest => Self::named(rest.strip_prefix('_')?),
+        }
+    }
+
+    /// `NODE_slurmstepd.scope` and `slurmstepd.scope`.
+    fn of_v2(name: &'a str) -> Option<Self> {
+        match name.strip_suffix("slurmstepd.scope")? {
+            "" => Some(Self(None)),
+            rest => Self::named(rest.strip_suffix('_')?),
+        }
+    }
+
+    fn named(node: &'a str) -> Option<Self> {
+        (!node.is_empty()).then_some(Self(Some(node)))
+    }
+
+    fn to_owned(self) -> Option<String> {
+        self.0.map(str::to_owned)
     }
 }
 

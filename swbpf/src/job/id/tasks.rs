@@ -37,7 +37,7 @@ impl TaskSet {
     /// Whether `task` is one of them.
     pub fn contains(&self, task: u32) -> bool {
         let within = |range: &Range| {
-            (range.first..=range.last).contains(&task) && (task - range.first) % range.step == 0
+            (range.first..=range.last).contains(&task) && (task - range.first).is_multiple_of(range.step)
         };
         self.ranges.iter().any(within)
     }

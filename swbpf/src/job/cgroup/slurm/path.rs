@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{JobDirName, is_slice, node_of_v1, node_of_v2, uid_of};
+use super::{JobDirName, NodePart, is_slice, uid_of};
 use crate::job::cgroup::Version;
 
 /// The job that a path leads into, by its names alone.
@@ -38,12 +38,12 @@ impl JobPath {
             return None;
         }
         let (version, node, uid, depth) = match names[..] {
-            [slurm, user, _, ..] if node_of_v1(slurm).is_some() && uid_of(user).is_some() => {
-                (Version::V1, node_of_v1(slurm)?, uid_of(user), 2)
+            [slurm, user, _, ..] if NodePart::of_v1(slurm).is_some() && uid_of(user).is_some() => {
+                (Version::V1, NodePart::of_v1(slurm)?, uid_of(user), 2)
             }
             _ => {
                 let scope = names.iter().position(|name| !is_slice(name))?;
-                (Version::V2, node_of_v2(names[scope])?, None, scope + 1)
+                (Version::V2, NodePart::of_v2(names[scope])?, None, scope + 1)
             }
         };
         let name = JobDirName::from_dir(names.get(depth)?)?;
@@ -52,7 +52,7 @@ impl JobPath {
         let job = parts.by_ref().take(depth + 2).collect();
         Some(Self {
             version,
-            node: node.map(str::to_owned),
+            node: node.to_owned(),
             uid,
             name,
             job,

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{JobDirName, JobPath, JobPlace, is_slice, node_of_v1, node_of_v2, uid, uid_of};
+use super::{JobDirName, JobPath, JobPlace, NodePart, is_slice, uid, uid_of};
 use crate::job::cgroup::hierarchies::Hierarchy;
 use crate::job::cgroup::membership::{self, Membership};
 use crate::job::cgroup::{CgroupError, Hierarchies, Version, kernfile};
@@ -171,7 +171,9 @@ impl Tree {
     fn jobs_v1(&self) -> Result<Vec<JobPath>, CgroupError> {
         let mut jobs = Vec::new();
         for slurm in names_in(&self.root)? {
-            let Some(node) = node_of_v1(&slurm) else { continue };
+            let Some(node) = NodePart::of_v1(&slurm) else {
+                continue;
+            };
             let slurm = self.root.join(&slurm);
             for user in names_in(&slurm)? {
                 let Some(uid) = uid_of(&user) else { continue };
@@ -190,7 +192,7 @@ impl Tree {
             for slice in &slices {
                 for name in names_in(slice)? {
                     let path = slice.join(&name);
-                    if let Some(node) = node_of_v2(&name) {
+                    if let Some(node) = NodePart::of_v2(&name) {
                         self.add_jobs(&path, node, None, &mut jobs)?;
                     } else if depth < MAX_SLICES && is_slice(&name) && self.is_ours(&path) {
                         below.push(path);
@@ -206,7 +208,7 @@ impl Tree {
     fn add_jobs(
         &self,
         dir: &Path,
-        node: Option<&str>,
+        node: NodePart<'_>,
         uid: Option<u32>,
         jobs: &mut Vec<JobPath>,
     ) -> Result<(), CgroupError> {
@@ -220,7 +222,7 @@ impl Tree {
             {
                 jobs.push(JobPath {
                     version: self.version,
-                    node: node.map(str::to_owned),
+                    node: node.to_owned(),
                     uid,
                     name,
                     job: path,

@@ -45,6 +45,30 @@ pub enum Role {
     Other,
 }
 
+impl Role {
+    /// The step that it belongs to.
+    pub fn step(self) -> Option<StepName> {
+        match self {
+            Self::Step(step)
+            | Self::Task { step, .. }
+            | Self::Slurmstepd { step }
+            | Self::User { step }
+            | Self::Special { step } => Some(step),
+            Self::Nested { step, .. } => step,
+            Self::Job | Self::Other => None,
+        }
+    }
+
+    /// The task that it belongs to.
+    pub fn task(self) -> Option<u32> {
+        match self {
+            Self::Task { task, .. } => Some(task),
+            Self::Nested { task, .. } => task,
+            _ => None,
+        }
+    }
+}
+
 /// Role of the cgroup at `below`, a path relative to the directory of its job.
 pub fn role(version: Version, below: &Path) -> Role {
     let names: Vec<&str> = below
@@ -67,10 +91,9 @@ pub fn role(version: Version, below: &Path) -> Role {
 fn in_step(version: Version, step: StepName, names: &[&str]) -> Role {
     match (version, names) {
         (_, []) => Role::Step(step),
-        (Version::V1, names) => in_tasks(step, names),
         (Version::V2, ["slurm"]) => Role::Slurmstepd { step },
         (Version::V2, ["user"]) => Role::User { step },
-        (Version::V2, ["user", names @ ..]) => in_tasks(step, names),
+        (Version::V1, names) | (Version::V2, ["user", names @ ..]) => in_tasks(step, names),
         (Version::V2, _) => Role::Nested {
             step: Some(step),
             task: None,

@@ -257,64 +257,30 @@ fn a_process_names_its_job_even_where_memory_is_not_constrained() {
 #[test]
 fn roles_follow_the_layout() {
     let step = StepName::number(0);
-    let nested = |step, task| Role::Nested { step, task };
+    let nested = |task| Role::Nested {
+        step: Some(step),
+        task,
+    };
+    let stranger = Role::Nested {
+        step: None,
+        task: None,
+    };
     for (below, v1, v2) in [
         ("", Role::Job, Role::Job),
         ("step_0", Role::Step(step), Role::Step(step)),
-        (
-            "step_0/task_3",
-            Role::Task { step, task: 3 },
-            nested(Some(step), None),
-        ),
-        (
-            "step_0/task_3/a/b",
-            nested(Some(step), Some(3)),
-            nested(Some(step), None),
-        ),
-        (
-            "step_0/slurm",
-            nested(Some(step), None),
-            Role::Slurmstepd { step },
-        ),
-        (
-            "step_0/slurm/a",
-            nested(Some(step), None),
-            nested(Some(step), None),
-        ),
-        ("step_0/user", nested(Some(step), None), Role::User { step }),
-        (
-            "step_0/user/task_3",
-            nested(Some(step), None),
-            Role::Task { step, task: 3 },
-        ),
-        (
-            "step_0/user/task_special",
-            nested(Some(step), None),
-            Role::Special { step },
-        ),
-        (
-            "step_0/user/task_special/a",
-            nested(Some(step), None),
-            nested(Some(step), None),
-        ),
-        (
-            "step_0/user/task_3/task_4",
-            nested(Some(step), None),
-            nested(Some(step), Some(3)),
-        ),
-        (
-            "step_0/user/a",
-            nested(Some(step), None),
-            nested(Some(step), None),
-        ),
-        (
-            "step_batch",
-            Role::Step(StepName::Batch),
-            Role::Step(StepName::Batch),
-        ),
+        ("step_0/task_3", Role::Task { step, task: 3 }, nested(None)),
+        ("step_0/task_3/a/b", nested(Some(3)), nested(None)),
+        ("step_0/slurm", nested(None), Role::Slurmstepd { step }),
+        ("step_0/slurm/a", nested(None), nested(None)),
+        ("step_0/user", nested(None), Role::User { step }),
+        ("step_0/user/task_3", nested(None), Role::Task { step, task: 3 }),
+        ("step_0/user/task_special", nested(None), Role::Special { step }),
+        ("step_0/user/task_special/a", nested(None), nested(None)),
+        ("step_0/user/task_3/task_4", nested(None), nested(Some(3))),
+        ("step_0/user/a", nested(None), nested(None)),
         ("hold", Role::Other, Role::Other),
         ("step_x", Role::Other, Role::Other),
-        ("step_x/task_0", nested(None, None), nested(None, None)),
+        ("step_x/task_0", stranger, stranger),
     ] {
         assert_eq!(role(Version::V1, Path::new(below)), v1, "{below}");
         assert_eq!(role(Version::V2, Path::new(below)), v2, "{below}");

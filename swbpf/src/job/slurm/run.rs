@@ -1,0 +1,164 @@
+//! One run of a program: bounded in time and in length, and nothing left of it.
+
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, timeout_at};
+
+use super::Unknown;
+
+/// Longest answer: `scontrol` writes some 1,300 bytes a job, as JSON ten times that.
+const MAX_STDOUT: u64 = 4 << 20;
+
+/// Longest complaint.
+const MAX_STDERR: u64 = 64 << 10;
+
+/// Longest part of a complaint that is told on.
+const MAX_TOLD: usize = 200;
+
+/// What a program answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    status: ExitStatus,
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        self.status.success()
+    }
+
+    /// What is told of a run that failed.
+    pub fn failure(&self, program: &'static str) -> Unknown {
+        let line = self.stderr.lines().map(str::trim).find(|line| !line.is_empty());
+        let told = line.map_or_else(
+            || self.status.to_string(),
+            |line| line.chars().take(MAX_TOLD).collect(),
+        );
+        Unknown::Failed { program, told }
+    }
+}
+
+/// Runs `path` until it ends, or until `until`, which is `limit` after the beginning of what it is a part of.
+pub(super) async fn run(
+    program: &'static str,
+    path: &Path,
+    args: &[&str],
+    until: Instant,
+    limit: Duration,
+) -> Result<Answer, Unknown> {
+    let mut child = command(path, args).spawn().map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Unknown::Absent { program },
+        _ => Unknown::NotExecutable {
+            program,
+            why: e.to_string(),
+        },
+    })?;
+    let mut group = Group::of(&child);
+    match timeout_at(until, answer(program, &mut child)).await {
+        Ok(Ok(answer)) => {
+            group.has_ended();
+            Ok(answer)
+        }
+        Ok(Err(unknown)) => Err(unknown),
+        Err(_) => Err(Unknown::TimedOut { program, limit }),
+    }
+}
+
+fn command(path: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(path);
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    // The user's habits would change what is written.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_habit = ["SQUEUE_", "SCONTROL_"]
+            .iter()
+            .any(|prefix| text.starts_with(prefix))
+            || ["SLURM_CLUSTERS", "SLURM_TIME_FORMAT"].contains(&text.as_ref());
+        if is_habit {
+            command.env_remove(name);
+        }
+    }
+    // Slurm writes local time without its offset, and cuts lists of tasks.
+    command
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .env("SLURM_BITSTR_LEN", "0");
+    command
+}
+
+async fn answer(program: &'static str, child: &mut Child) -> Result<Answer, Unknown> {
+    let (stdout, stderr) = tokio::try_join!(
+        read(program, child.stdout.take(), MAX_STDOUT),
+        read(program, child.stderr.take(), MAX_STDERR),
+    )?;
+    let status = child.wait().await.map_err(|e| Unknown::Failed {
+        program,
+        told: e.to_string(),
+    })?;
+    Ok(Answer {
+        stdout,
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+        status,
+    })
+}
+
+async fn read(
+    program: &'static str,
+    from: Option<impl AsyncRead + Unpin>,
+    max: u64,
+) -> Result<Vec<u8>, Unknown> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        let read = from.take(max + 1).read_to_end(&mut bytes).await;
+        read.map_err(|e| Unknown::Failed {
+            program,
+            told: e.to_string(),
+        })?;
+    }
+    if bytes.len() as u64 > max {
+        Err(Unknown::TooLong { program, max })
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// The processes of a run, which are ended with it.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(
+            child
+                .id()
+                .and_then(|pid| i32::try_from(pid).ok())
+                .and_then(Pid::from_raw),
+        )
+    }
+
+    /// The first of them was waited for: its id may be another's from now on.
+    fn has_ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // What has ended cannot be ended.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
