@@ -11,6 +11,11 @@ pub const PEAK: u32 = 4;
 /// A task was chosen to be killed for want of memory.
 pub const VICTIM: u32 = 5;
 
+/// The last process has left a tracked cgroup and all below it.
+pub const EMPTIED: u32 = 6;
+/// A process has come into a tracked cgroup that had none.
+pub const POPULATED: u32 = 7;
+
 /// In place of a slot's number: the notice concerns none.
 pub const NO_SLOT: u32 = u32::MAX;
 
@@ -27,7 +32,7 @@ pub struct Notice {
     pub slot: u32,
     /// Monotonic clock.
     pub ns: u64,
-    /// Cgroup id: of the born or removed one, where the task was moved to, or of the victim.
+    /// Cgroup id: of the born, removed, emptied or populated one, where the task was moved to, or of the victim.
     pub cgroup_id: u64,
     /// Biased level of needed memory at the notice.
     pub level: u64,

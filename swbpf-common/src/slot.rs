@@ -84,10 +84,12 @@ pub struct Slot {
     pub born_ns: u64,
     /// When the cgroup was removed; 0 while it is there.
     pub gone_ns: u64,
+    /// When the last process left it and all below it; 0 while one is there, and before the first one came.
+    pub emptied_ns: u64,
     /// Name of its directory, cut off at the end, of a cgroup whose birth was seen.
     pub name: [u8; NAME_LEN],
     /// To the next cache line.
-    pub spare: [u64; 3],
+    pub spare: [u64; 2],
 }
 
 /// Bytes of a name that are kept, the end mark among them.

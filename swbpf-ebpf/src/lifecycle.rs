@@ -5,7 +5,7 @@ use aya_ebpf::{
     macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
-use swbpf_common::notice::{BORN, GONE, MOVED, NO_SLOT};
+use swbpf_common::notice::{BORN, EMPTIED, GONE, MOVED, NO_SLOT, POPULATED};
 
 use crate::{
     atomic, birth,
@@ -37,15 +37,42 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
     if cgroup.root() == root()
         && let Some(tracked) = Tracked::by_key(walk(cgroup.css()))
     {
-        // SAFETY: words of the slot; reads a clock.
-        unsafe {
-            if atomic::load(&raw const (*tracked.slot).cgroup_id) == cgroup.css().cgroup_id() {
-                atomic::store(&raw mut (*tracked.slot).gone_ns, bpf_ktime_get_ns());
-            }
+        if let Some(own) = own(cgroup) {
+            // SAFETY: a word of the slot; reads a clock.
+            unsafe { atomic::store(&raw mut (*own.slot).gone_ns, bpf_ktime_get_ns()) };
         }
         tell_cgroup(cgroup, tracked, GONE);
     }
     0
+}
+
+/// `cgroup_notify_populated(struct cgroup *cgrp, const char *path, int val)`: the first process came into it or below it, or
+/// the last one left.
+#[btf_tracepoint(function = "cgroup_notify_populated")]
+pub fn cgroup_notify_populated(ctx: BtfTracePointContext) -> i32 {
+    let cgroup = Cgroup(ctx.arg(0));
+    if cgroup.root() != root() {
+        return 0;
+    }
+    if let Some(tracked) = own(cgroup) {
+        let is_populated = ctx.arg::<u32>(2) != 0;
+        // SAFETY: a word of the slot; reads a clock.
+        unsafe {
+            let emptied_ns = if is_populated { 0 } else { bpf_ktime_get_ns() };
+            atomic::store(&raw mut (*tracked.slot).emptied_ns, emptied_ns);
+        }
+        tell_cgroup(cgroup, tracked, if is_populated { POPULATED } else { EMPTIED });
+    }
+    0
+}
+
+/// The slot of this very cgroup.
+#[inline(always)]
+fn own(cgroup: Cgroup) -> Option<Tracked> {
+    let tracked = Tracked::by_key(walk(cgroup.css()))?;
+    // SAFETY: a word of the slot.
+    let id = unsafe { atomic::load(&raw const (*tracked.slot).cgroup_id) };
+    (id == cgroup.css().cgroup_id()).then_some(tracked)
 }
 
 #[inline(always)]

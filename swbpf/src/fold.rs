@@ -18,13 +18,12 @@ mod told;
 mod whole;
 
 pub use base::Evidence;
-pub use below::{BelowReading, Role, Rows, Values};
+pub use below::{BelowReading, Rows, Values};
 pub use clock::Clock;
 pub use kills::{Kill, is_hit};
 pub use memory::compare;
 pub use overhead::Calibration;
 pub use reading::{KernelReading, Reading, Scan};
-pub use steps::Place;
 pub use whole::{Fold, Subject};
 
 /// For each number that is not known, by its dotted key, the reason.

@@ -3,6 +3,7 @@
 mod attach;
 mod calibrate;
 mod count;
+mod ending;
 mod keep;
 mod listen;
 mod meter;

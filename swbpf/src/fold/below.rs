@@ -1,6 +1,6 @@
 //! Cgroups below the target that are told on their own: the steps and tasks of a job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Clock,
@@ -8,43 +8,13 @@ use super::{
     memory::{page_bytes, to_bytes},
 };
 use crate::{
+    job::{cgroup::slurm::Role, id::StepName},
     probe::{PeakReading, SlotReading},
     snapshot::{Source, Usage},
 };
 
 /// Ended rows that are kept: of more, those with the lowest peaks go.
 const MAX_ENDED: usize = 4096;
-
-/// What a cgroup below the target is to the job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// A step.
-    Step(String),
-    /// A task of a step.
-    Task(String, u32),
-    /// The cgroup in which slurmstepd alone runs.
-    Slurmstepd(String),
-    /// None of these; it is not told.
-    Other,
-}
-
-impl Role {
-    /// The step that it belongs to.
-    pub fn step(&self) -> Option<&str> {
-        match self {
-            Self::Step(step) | Self::Task(step, _) | Self::Slurmstepd(step) => Some(step),
-            Self::Other => None,
-        }
-    }
-
-    /// The task that it is.
-    pub fn task(&self) -> Option<u32> {
-        match self {
-            Self::Task(_, task) => Some(*task),
-            _ => None,
-        }
-    }
-}
 
 /// One reading of a cgroup below the target.
 #[derive(Debug, Clone)]
@@ -55,6 +25,8 @@ pub struct BelowReading {
     pub cgroup_id: u64,
     /// When it was made; `None` where that was before the measurement.
     pub born_ns: Option<u64>,
+    /// When its last process left, while none has come since.
+    pub emptied_ns: Option<u64>,
     /// When it was removed.
     pub gone_ns: Option<u64>,
     /// When it was read.
@@ -132,16 +104,30 @@ impl Rows {
     /// Takes readings; one of a removed cgroup is its last.
     pub fn add(&mut self, readings: Vec<BelowReading>, frame: Frame) {
         for reading in readings {
-            let (id, gone_ns) = (reading.cgroup_id, reading.gone_ns);
+            let (id, is_gone) = (reading.cgroup_id, reading.gone_ns.is_some());
             let row = self
                 .live
                 .entry(id)
                 .or_insert_with(|| Row::new(&reading, frame.cpus));
             row.add(reading);
-            if let Some(gone_ns) = gone_ns
-                && let Some(row) = self.live.remove(&id)
-            {
-                self.end(gone_ns, row.told(frame, false));
+            if is_gone && let Some(row) = self.live.remove(&id) {
+                self.end(row.end_ns(), row.told(frame, false));
+            }
+        }
+    }
+
+    /// Those that are not among these, which were found at `ns`, have been removed since they were last read.
+    pub fn end_absent(&mut self, present: &BTreeSet<u64>, ns: u64, frame: Frame) {
+        let absent: Vec<u64> = self
+            .live
+            .keys()
+            .copied()
+            .filter(|id| !present.contains(id))
+            .collect();
+        for id in absent {
+            if let Some(mut row) = self.live.remove(&id) {
+                row.last.gone_ns = Some(ns);
+                self.end(row.end_ns(), row.told(frame, false));
             }
         }
     }
@@ -158,37 +144,31 @@ impl Rows {
             .is_some_and(|row| row.base.bound() != Some(0))
     }
 
-    /// Ids of those that are there.
-    pub fn live_ids(&self) -> Vec<u64> {
-        self.live.keys().copied().collect()
+    /// Pages to add to the slot of a cgroup, where that is known. One that has not been read yet was born since.
+    pub fn base_of(&self, cgroup_id: u64) -> Option<i64> {
+        self.live.get(&cgroup_id).map_or(Some(0), |row| row.base.pages())
     }
 
-    /// What a cgroup is, if it is there, and the pages to add to its slot.
-    pub fn role_and_base(&self, cgroup_id: u64) -> Option<(&Role, Option<i64>)> {
-        let row = self.live.get(&cgroup_id)?;
-        Some((&row.last.role, row.base.pages()))
-    }
-
-    /// Until when a step was there: its end, or `now_ns` where it still is. `None` for one that was never seen.
-    pub fn step_until(&self, step: &str, now_ns: u64) -> Option<u64> {
-        let is_it = |role: &Role| matches!(role, Role::Step(name) if name == step);
-        if self.live.values().any(|row| is_it(&row.last.role)) {
-            return Some(now_ns);
+    /// Until when processes of a step were there: its end, or `now_ns` where one still is. `None` for one that was never seen.
+    pub fn step_until(&self, step: StepName, now_ns: u64) -> Option<u64> {
+        let is_it = |role: &Role| *role == Role::Step(step);
+        if let Some(row) = self.live.values().find(|row| is_it(&row.last.role)) {
+            return Some(if row.has_ended() { row.end_ns() } else { now_ns });
         }
         let ended = self.ended.iter().rev().find(|(_, told)| is_it(&told.role));
-        ended.map(|(gone_ns, _)| *gone_ns)
+        ended.map(|(end_ns, _)| *end_ns)
     }
 
     /// All rows that ended after `since_ns`, and those that are there. `in_window`: rates of the last window alone.
     pub fn told(&self, since_ns: u64, frame: Frame, in_window: bool) -> Vec<Told> {
+        let is_new = |row: &&Row| !row.has_ended() || row.end_ns() >= since_ns;
+        let live = self.live.values().filter(is_new);
         let ended = self
             .ended
             .iter()
-            .filter(|(gone_ns, _)| *gone_ns >= since_ns)
+            .filter(|(end_ns, _)| *end_ns >= since_ns)
             .map(|(_, told)| told.clone());
-        ended
-            .chain(self.live.values().map(|row| row.told(frame, in_window)))
-            .collect()
+        ended.chain(live.map(|row| row.told(frame, in_window))).collect()
     }
 
     /// Ended rows that are no longer kept.
@@ -196,11 +176,11 @@ impl Rows {
         self.left_out
     }
 
-    fn end(&mut self, gone_ns: u64, told: Told) {
-        if told.role == Role::Other {
+    fn end(&mut self, end_ns: u64, told: Told) {
+        if !matches!(told.role, Role::Step(_) | Role::Task { .. }) {
             return;
         }
-        self.ended.push((gone_ns, told));
+        self.ended.push((end_ns, told));
         if self.ended.len() > MAX_ENDED {
             let lowest = (0..self.ended.len()).min_by_key(|&at| self.ended[at].1.usage.needed_peak_bytes);
             if let Some(lowest) = lowest {
@@ -255,12 +235,12 @@ impl Row {
 
     fn told(&self, frame: Frame, in_window: bool) -> Told {
         let last = &self.last;
-        let end_ns = last.gone_ns.unwrap_or(last.ns);
+        let end_ns = self.end_ns();
         let usage = Usage {
             source: Source::Sampled,
             cgroup_id: last.cgroup_id,
             began_at: last.born_ns.map(|ns| frame.begin.rfc3339(ns)),
-            ended_at: last.gone_ns.map(|ns| frame.begin.rfc3339(ns)),
+            ended_at: self.has_ended().then(|| frame.begin.rfc3339(end_ns)),
             seconds: end_ns.saturating_sub(self.begin_ns()) as f64 / 1e9,
             needed_bytes: None,
             needed_peak_bytes: self.highest.map(|(bytes, _)| bytes),
@@ -275,12 +255,12 @@ impl Row {
         let usage = match &last.values {
             Values::Counted(slot, _) => self.counted(slot, usage, frame),
             Values::Sampled { needed_bytes, .. } => Usage {
-                needed_bytes: needed_bytes.filter(|_| last.gone_ns.is_none()),
+                needed_bytes: needed_bytes.filter(|_| !self.has_ended()),
                 ..usage
             },
         };
         Told {
-            role: last.role.clone(),
+            role: last.role,
             usage,
         }
     }
@@ -295,7 +275,7 @@ impl Row {
         let bound = bound
             .filter(|_| frame.counts_memory)
             .map(|(now, then)| (now.max(then) + frame.batch_bound_pages) * page_bytes());
-        let is_there = self.last.gone_ns.is_none();
+        let is_there = !self.has_ended();
         let needed_peak_bytes = bytes(best.level, &best_base);
         Usage {
             source: Source::Kernel,
@@ -323,15 +303,25 @@ impl Row {
     }
 
     fn busy_cores(&self, in_window: bool) -> Option<f64> {
-        let end_ns = self.last.gone_ns.unwrap_or(self.last.ns);
         let (busy_before, from_ns) = if in_window && self.previous.ns < self.last.ns {
             (self.busy_ns(&self.previous)?, self.previous.ns)
         } else {
             (0, self.begin_ns())
         };
         let busy_ns = self.busy_ns(&self.last)?.checked_sub(busy_before)?;
-        let wall_ns = end_ns.saturating_sub(from_ns);
+        let wall_ns = self.end_ns().saturating_sub(from_ns);
         (wall_ns > 0).then(|| busy_ns as f64 / wall_ns as f64)
+    }
+
+    /// Whether its last process has left, or it is removed.
+    fn has_ended(&self) -> bool {
+        self.last.emptied_ns.or(self.last.gone_ns).is_some()
+    }
+
+    /// When its last process left, or it was removed; else when it was last read.
+    fn end_ns(&self) -> u64 {
+        let last = &self.last;
+        last.emptied_ns.or(last.gone_ns).unwrap_or(last.ns)
     }
 
     /// When it was made, or first read.

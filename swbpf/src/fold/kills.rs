@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use super::{
     Fold, Unknown,
-    below::Role,
     memory::{page_bytes, to_bytes},
 };
 use crate::{
+    job::{cgroup::slurm::Role, id::StepName},
     probe::{LimitHit, Notice},
     snapshot::{LimitOf, OomKill, Task},
 };
@@ -37,8 +37,12 @@ pub struct Kill {
 }
 
 impl Kill {
-    fn step(&self) -> Option<&str> {
-        self.victim.as_ref().and_then(Role::step)
+    fn step(&self) -> Option<StepName> {
+        self.victim.and_then(Role::step)
+    }
+
+    fn task(&self) -> Option<u32> {
+        self.victim.and_then(Role::task)
     }
 
     /// The limit in pages, where one was hit.
@@ -51,7 +55,7 @@ impl Fold {
     /// A process was killed for want of memory.
     pub fn killed(&mut self, kill: Kill) {
         let base = match kill.measured {
-            Some(row) => self.below.role_and_base(row).and_then(|(_, base)| base),
+            Some(row) => self.below.base_of(row),
             None => self.base.pages(),
         };
         self.kills.push((kill, base));
@@ -80,8 +84,8 @@ impl Fold {
             at_seconds: self.begin.seconds_to(notice.ns),
             victim: task(&notice.victim),
             trigger: task(&notice.by),
-            step_id: kill.step().map(str::to_owned),
-            task_id: kill.victim.as_ref().and_then(Role::task),
+            step_id: kill.step().map(|step| step.to_string()),
+            task_id: kill.task(),
             victim_is_main: notice.victim_is_first,
             went_on_seconds: until_ns.unwrap_or(self.last.ns).saturating_sub(notice.ns) as f64 / 1e9,
             needed_bytes: to_bytes(notice.level + base),
@@ -116,7 +120,7 @@ impl Fold {
         );
         unless_all(
             "task_id",
-            |kill| kill.victim.as_ref().and_then(Role::task).is_some(),
+            |kill| kill.task().is_some(),
             "the victim was in no task that has a cgroup of its own",
         );
     }

@@ -25,9 +25,22 @@ pub struct Reading {
     pub processes: Vec<Process>,
     /// CPU time of sw-bpf itself until now.
     pub own_cpu_ns: u64,
+    /// Whether the cgroup has been removed: then there are no files.
+    pub is_gone: bool,
 }
 
 impl Reading {
+    /// Keeps what a removed cgroup cannot tell any more and what does not fall: its high-water mark, its CPU time, its limit.
+    pub(super) fn keep_last(&mut self, before: &Self) {
+        self.memory.peak_bytes = before.memory.peak_bytes;
+        self.memory.unknown.remove("peak_bytes");
+        if let Some(reason) = before.memory.unknown.get("peak_bytes") {
+            self.memory.unknown.insert("peak_bytes", reason.clone());
+        }
+        self.cpu = before.cpu.clone();
+        self.limit.clone_from(&before.limit);
+    }
+
     /// What was lost until then.
     pub fn losses(&self) -> Losses {
         self.kernel

@@ -4,20 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{
     Fold, Unknown,
-    below::{Frame, Role, Told},
+    below::{Frame, Told},
 };
-use crate::snapshot::{Kind, Memory, Source, Step, StepTask, Usage};
-
-/// What the target is to a Slurm job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The job, on this node.
-    Job,
-    /// One of its steps.
-    Step(String),
-    /// Something else.
-    Other,
-}
+use crate::{
+    job::{cgroup::slurm::Role, id::StepName},
+    snapshot::{Kind, Memory, Source, Step, StepTask, Usage},
+};
 
 impl Fold {
     pub(super) fn frame(&self) -> Frame {
@@ -31,7 +23,7 @@ impl Fold {
 
     /// The steps, and the reason of each number of theirs that is not known.
     pub(super) fn steps(&self, kind: Kind, memory: &Memory, unknown: &mut Unknown) -> Option<Vec<Step>> {
-        if self.subject.place == Place::Other {
+        if !matches!(self.subject.role, Some(Role::Job | Role::Step(_))) {
             for key in ["steps", "steps_left_out"] {
                 unknown.insert(
                     key.to_owned(),
@@ -42,21 +34,22 @@ impl Fold {
         }
         let in_window = kind == Kind::Progress;
         let since_ns = if in_window { self.previous.ns } else { 0 };
-        let mut steps = grouped(self.below.told(since_ns, self.frame(), in_window));
-        if let Place::Step(name) = &self.subject.place {
-            let tasks = steps.pop().map(|step| step.tasks).unwrap_or_default();
-            steps = vec![self.target_as_step(name, memory, tasks)];
+        let mut rows = self.below.told(since_ns, self.frame(), in_window);
+        if let Some(role @ Role::Step(_)) = self.subject.role {
+            let usage = self.target_usage(memory);
+            rows.push(Told { role, usage });
         }
+        let steps = grouped(rows);
         note_unknown(&steps, unknown);
         Some(steps)
     }
 
-    /// The target itself, where it is one step.
-    fn target_as_step(&self, name: &str, memory: &Memory, tasks: Vec<StepTask>) -> Step {
+    /// What the target itself used, where it is one step.
+    fn target_usage(&self, memory: &Memory) -> Usage {
         let slot = self.last.kernel.as_ref().map(|kernel| &kernel.slot);
         let busy_ns = super::cpu::busy_ns(&self.first, &self.last);
         let seconds = self.begin.seconds_to(self.last.ns);
-        let usage = Usage {
+        Usage {
             source: self.source(),
             cgroup_id: self.subject.target.cgroup_id,
             began_at: self
@@ -76,12 +69,6 @@ impl Fold {
             processes_started: slot.map(|slot| slot.started),
             processes_ended: slot.map(|slot| slot.ended),
             oom_kills: slot.map(|slot| slot.oom_kills),
-        };
-        Step {
-            step_id: name.to_owned(),
-            slurmstepd_bytes: outside_tasks(&usage, &tasks),
-            usage,
-            tasks,
         }
     }
 
@@ -97,32 +84,33 @@ impl Fold {
 /// Rows by their step; of one name begun twice, as after a requeue, each is told. Ended tasks of an older one of the same
 /// name are with the first.
 fn grouped(rows: Vec<Told>) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    let mut tasks: BTreeMap<String, Vec<StepTask>> = BTreeMap::new();
-    let mut daemons: BTreeMap<String, Option<u64>> = BTreeMap::new();
+    let mut steps: Vec<(StepName, Usage)> = Vec::new();
+    let mut tasks: BTreeMap<StepName, Vec<StepTask>> = BTreeMap::new();
+    let mut daemons: BTreeMap<StepName, Option<u64>> = BTreeMap::new();
     for Told { role, usage } in rows {
         match role {
-            Role::Step(step_id) => steps.push(Step {
-                step_id,
-                usage,
-                slurmstepd_bytes: None,
-                tasks: Vec::new(),
-            }),
-            Role::Task(step, task_id) => tasks.entry(step).or_default().push(StepTask { task_id, usage }),
-            Role::Slurmstepd(step) => drop(daemons.insert(step, usage.needed_bytes)),
-            Role::Other => {}
+            Role::Step(step) => steps.push((step, usage)),
+            Role::Task { step, task } => tasks
+                .entry(step)
+                .or_default()
+                .push(StepTask { task_id: task, usage }),
+            Role::Slurmstepd { step } => drop(daemons.insert(step, usage.needed_bytes)),
+            _ => {}
         }
     }
-    steps.sort_by_cached_key(|step| (order(&step.step_id), step.usage.began_at.clone()));
-    for step in &mut steps {
-        step.tasks = tasks.remove(&step.step_id).unwrap_or_default();
-        step.tasks.sort_by_key(|task| task.task_id);
-        step.slurmstepd_bytes = match daemons.get(&step.step_id) {
-            Some(bytes) => *bytes,
-            None => outside_tasks(&step.usage, &step.tasks),
-        };
-    }
-    steps
+    steps.sort_by(|(one, its), (other, others)| (one, &its.began_at).cmp(&(other, &others.began_at)));
+    let mut with_tasks = |(step, usage): (StepName, Usage)| {
+        let mut tasks = tasks.remove(&step).unwrap_or_default();
+        tasks.sort_by_key(|task| task.task_id);
+        let own = daemons.get(&step).copied();
+        Step {
+            step_id: step.to_string(),
+            slurmstepd_bytes: own.unwrap_or_else(|| outside_tasks(&usage, &tasks)),
+            usage,
+            tasks,
+        }
+    };
+    steps.into_iter().map(&mut with_tasks).collect()
 }
 
 /// Needed memory of a step less that of its running tasks; nothing of one that has ended.
@@ -135,21 +123,10 @@ fn outside_tasks(step: &Usage, tasks: &[StepTask]) -> Option<u64> {
     Some(step.needed_bytes?.saturating_sub(of_tasks))
 }
 
-/// As Slurm lists them: the batch script, then what is not numbered, then the numbers.
-fn order(step: &str) -> (u8, u64) {
-    match (step, step.parse()) {
-        ("batch", _) => (0, 0),
-        ("interactive", _) => (1, 0),
-        ("extern", _) => (2, 0),
-        (_, Ok(number)) => (3, number),
-        _ => (4, 0),
-    }
-}
-
 const HAS_ENDED: &str = "it has ended";
 const NOT_SEEN: &str = "it was there before the measurement, or is there still";
 const NOT_COUNTED: &str =
-    "memory is not counted where the job has its cgroups, or only the kernel programs tell it";
+    "what it held before it was measured could not be told, or memory is not counted there";
 
 /// One reason for all steps and one for all tasks.
 fn note_unknown(steps: &[Step], unknown: &mut Unknown) {

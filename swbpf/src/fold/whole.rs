@@ -11,9 +11,9 @@ use super::{
     overhead::Calibration,
     peak::Witnesses,
     series::Series,
-    steps::Place,
 };
 use crate::{
+    job::cgroup::slurm::Role,
     probe::{Losses, PeakReading},
     snapshot::{Coverage, Exit, Kind, Loss, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
@@ -27,7 +27,7 @@ pub struct Subject {
     /// What is measured.
     pub target: Target,
     /// What it is to a Slurm job.
-    pub place: Place,
+    pub role: Option<Role>,
     /// Whether it was tracked from its birth.
     pub from_start: bool,
     /// How the numbers are obtained.
@@ -108,7 +108,10 @@ impl Fold {
     }
 
     /// Takes a reading.
-    pub fn add(&mut self, reading: Reading) {
+    pub fn add(&mut self, mut reading: Reading) {
+        if reading.is_gone {
+            reading.keep_last(&self.last);
+        }
         let losses = self.last.losses();
         self.previous = std::mem::replace(&mut self.last, reading);
         self.readings += 1;
@@ -169,7 +172,12 @@ impl Fold {
             self.below.turn();
         }
         let frame = self.frame();
+        let is_sampled = self.last.kernel.is_none();
+        let present = readings.iter().map(|reading| reading.cgroup_id).collect();
         self.below.add(readings, frame);
+        if is_sampled {
+            self.below.end_absent(&present, self.last.ns, frame);
+        }
     }
 
     /// Cgroups below the target.

@@ -24,7 +24,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::kernfile;
 pub use error::CgroupError;
@@ -184,6 +184,27 @@ impl Cgroup {
         } else {
             Ok(Vec::new())
         }
+    }
+
+    /// The cgroup at `path` below it; in the other hierarchies the one of the same path there, else none.
+    ///
+    /// `None` where there is none, or `path` has other parts than names.
+    pub fn below(&self, path: &Path) -> Option<Self> {
+        let is_plain = |part| matches!(part, Component::Normal(_));
+        if !path.components().all(is_plain) {
+            return None;
+        }
+        let at = |dir: &CgroupDir| CgroupDir {
+            path: dir.path.join(path),
+            ..dir.clone()
+        };
+        let main = at(&self.main);
+        let places = self.places.iter().filter(|(_, place)| place.exact);
+        let places = places
+            .map(|(controller, place)| (*controller, at(&place.dir)))
+            .filter(|(_, dir)| dir.path.is_dir())
+            .map(|(controller, dir)| (controller, Place { dir, exact: true }));
+        Self::new(main, places.collect()).ok()
     }
 
     /// The cgroups below it, each after its parent.

@@ -106,7 +106,7 @@ const NESTED: PlannedProgram = PlannedProgram {
 };
 
 /// Hooks that each add something, and what is not seen without them.
-const OPTIONAL: [(&str, &str); 7] = [
+const OPTIONAL: [(&str, &str); 8] = [
     (
         "cgroup_mkdir",
         "a step that begins is told on its own from the next reading on only",
@@ -114,6 +114,10 @@ const OPTIONAL: [(&str, &str); 7] = [
     (
         "cgroup_rmdir",
         "the removal of a cgroup is seen at the next reading only",
+    ),
+    (
+        "cgroup_notify_populated",
+        "that the last process has ended is seen at the next look only",
     ),
     (
         "cgroup_attach_task",

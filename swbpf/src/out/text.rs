@@ -33,12 +33,7 @@ pub fn progress(snapshot: &Snapshot) -> String {
 
 fn line(snapshot: &Snapshot) -> String {
     let memory = &snapshot.memory;
-    // A sampler knows the highest that it saw, not the peak.
-    let highest = if memory.source == Source::Kernel {
-        "peak"
-    } else {
-        "seen"
-    };
+    let highest = steps::highest_word(memory.source);
     let kills = match snapshot.oom_kills.len() {
         0 => String::new(),
         kills => format!("  OOM kills {kills}"),

@@ -26,6 +26,8 @@ pub struct Below {
     pub born_ns: Option<u64>,
     /// When it was removed.
     pub gone_ns: Option<u64>,
+    /// When the last process left it; `None` while one is there, and before the first one came.
+    pub emptied_ns: Option<u64>,
     /// Name of its directory, at most 31 bytes; bytes that are not UTF-8 are replaced.
     pub name: String,
 }
@@ -134,6 +136,7 @@ fn told(slot: SlotId, state: &Slot) -> Option<Below> {
         cgroup_id: state.cgroup_id,
         born_ns: (state.born_ns != 0).then_some(state.born_ns),
         gone_ns: (state.gone_ns != 0).then_some(state.gone_ns),
+        emptied_ns: (state.emptied_ns != 0).then_some(state.emptied_ns),
         name: String::from_utf8_lossy(name).into_owned(),
     })
 }

@@ -26,6 +26,10 @@ pub enum What {
     Peak,
     /// A process is being killed for want of memory.
     Victim,
+    /// The last process has left a tracked cgroup and all below it.
+    Emptied,
+    /// A process has come into a tracked cgroup that had none.
+    Populated,
 }
 
 /// One notice.
@@ -37,7 +41,7 @@ pub struct Notice {
     pub slot: SlotId,
     /// When: monotonic clock.
     pub ns: u64,
-    /// The cgroup made, removed, moved to, or of the victim.
+    /// The cgroup made, removed, emptied, populated, moved to, or of the victim.
     pub cgroup_id: u64,
     /// Needed memory then, in pages from the start values.
     pub level: i64,
@@ -95,6 +99,8 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
         notice::MOVED => What::Moved,
         notice::PEAK => What::Peak,
         notice::VICTIM => What::Victim,
+        notice::EMPTIED => What::Emptied,
+        notice::POPULATED => What::Populated,
         _ => return None,
     };
     let slot = SlotId(bytes.get_u32_ne());

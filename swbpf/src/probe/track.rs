@@ -143,8 +143,9 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
         cgroup_id: 0,
         born_ns: 0,
         gone_ns: 0,
+        emptied_ns: 0,
         name: [0; NAME_LEN],
-        spare: [0; 3],
+        spare: [0; 2],
     }
 }
 

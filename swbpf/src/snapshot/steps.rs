@@ -39,7 +39,7 @@ pub struct Usage {
     pub cgroup_id: u64,
     /// When it began, RFC 3339, UTC; `null` where it was there before the measurement.
     pub began_at: Option<String>,
-    /// When it ended, RFC 3339, UTC; `null` while it is there.
+    /// When its last process ended, RFC 3339, UTC; `null` while one is there.
     pub ended_at: Option<String>,
     /// How long it was measured.
     pub seconds: f64,

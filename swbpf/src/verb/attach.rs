@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, process::ExitCode};
 
 use super::{
     keep::Keeper,
-    listen::{End, listen},
+    listen::{Empty, End, listen},
     meter::Meter,
     signals::Signals,
     target::choose,
@@ -24,15 +24,11 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
-    let mut was_populated = false;
-    let end = listen(&mut meter, signals.next(), |meter| {
+    let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
         keeper.keep(|| snapshot);
-        let is_populated = meter.is_populated();
-        let has_ended = !meter.cgroup().exists() || (was_populated && !is_populated);
-        was_populated |= is_populated;
-        Ok(has_ended || told == ControlFlow::Break(()))
+        Ok(meter.look_for_end() || told == ControlFlow::Break(()))
     })
     .await?;
     if let End::Came(signal) = end {

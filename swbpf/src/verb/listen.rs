@@ -16,15 +16,25 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Why a measurement ended.
 pub enum End<T> {
-    /// The target was removed.
+    /// The target has ended.
     Gone,
     /// What was waited for came.
     Came(T),
 }
 
-/// Measures until `end` comes, the target is gone, or `each_look`, called after each look, says that it is over.
+/// Whether a target that has no process any more has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empty {
+    /// It has.
+    IsTheEnd,
+    /// Something else is waited for.
+    IsNoMatter,
+}
+
+/// Measures until `end` comes, the target ends, or `each_look`, called after each look, says that it is over.
 pub async fn listen<T>(
     meter: &mut Meter,
+    empty: Empty,
     end: impl Future<Output = T>,
     mut each_look: impl FnMut(&mut Meter) -> Result<bool, Error>,
 ) -> Result<End<T>, Error> {
@@ -34,14 +44,16 @@ pub async fn listen<T>(
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         let calibrated = meter.calibrator().left();
+        let left = meter
+            .left()
+            .filter(|_| empty == Empty::IsTheEnd || !meter.cgroup().exists());
         tokio::select! {
             came = &mut end => return Ok(End::Came(came)),
             result = readable(notices.as_ref()) => {
                 result.context("wait for notices of the kernel programs")?;
-                if meter.hear()? {
-                    return Ok(End::Gone);
-                }
+                meter.hear()?;
             }
+            () = sleep(left.unwrap_or_default()), if left.is_some() => return Ok(End::Gone),
             () = sleep(calibrated.unwrap_or_default()), if calibrated.is_some() => meter.end_calibration(),
             _ = looks.tick() => {
                 meter.look()?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     calibrate::Calibrator,
     count::{self, Counting},
+    ending::Ending,
     reading::reading,
     rows::Follower,
     scan::Scanner,
@@ -13,7 +14,7 @@ use super::{
 use crate::{
     cli::ForcedSource,
     error::Error,
-    fold::{Fold, Kill, Reading, Scan, Subject, is_hit},
+    fold::{BelowReading, Fold, Kill, Reading, Scan, Subject, is_hit},
     job::cgroup::{Cgroup, Controller, Hierarchies},
     kernel::support::Facts,
     probe::{Below, Notice, Probe, What},
@@ -35,6 +36,10 @@ pub struct Meter {
     scanner: Scanner,
     calibrator: Calibrator,
     follower: Follower,
+    ending: Ending,
+    /// Whether the kernel tells that the last process has left.
+    hears_end: bool,
+    was_populated: bool,
 }
 
 impl Meter {
@@ -44,14 +49,15 @@ impl Meter {
         chosen: Chosen,
         force: Option<ForcedSource>,
     ) -> Result<Self, Error> {
+        let mut facts = Facts::gather();
+        let mut follower = Follower::new(&chosen);
+        let role = chosen.role();
         let Chosen {
             cgroup,
             told: target,
-            place,
             from_birth,
+            ..
         } = chosen;
-        let mut facts = Facts::gather();
-        let mut follower = Follower::new(&cgroup, &place);
         let counted = count::count(
             &mut facts,
             hierarchies,
@@ -69,9 +75,13 @@ impl Meter {
             Err(error) if force == Some(ForcedSource::Kernel) => return Err(error),
             Err(error) => (None, count::sampled_probes(&facts, force, &error), 0),
         };
+        let hears_end = probes
+            .programs
+            .iter()
+            .any(|program| program.attached && program.name == "cgroup_notify_populated");
         let subject = Subject {
             target,
-            place,
+            role,
             from_start: from_birth,
             probes,
             cpus: facts.cpus,
@@ -85,7 +95,7 @@ impl Meter {
         let mut calibrator = Calibrator::default();
         if let Some(counting) = &mut counting {
             calibrator.begin(&counting.probe);
-            follower.enter_existing(hierarchies, counting)?;
+            follower.enter_existing(&cgroup, counting)?;
         }
         let limits = limit_levels(&cgroup);
         let first = reading(&cgroup, counting.as_ref(), &mut scanner, &limits)?;
@@ -98,8 +108,11 @@ impl Meter {
             scanner,
             calibrator,
             follower,
+            ending: Ending::default(),
+            hears_end,
+            was_populated: false,
         };
-        meter.read_below(true)?;
+        meter.read_below()?;
         Ok(meter)
     }
 
@@ -108,9 +121,17 @@ impl Meter {
         &self.cgroup
     }
 
-    /// Whether a process was there when they were last looked at.
-    pub fn is_populated(&self) -> bool {
-        self.scanner.is_populated()
+    /// Time until the target counts as ended, after its last process has left or it was removed; `None` before that.
+    pub fn left(&self) -> Option<Duration> {
+        self.ending.left()
+    }
+
+    /// Looks whether the target has ended, where the kernel does not tell it.
+    pub fn look_for_end(&mut self) -> bool {
+        let is_populated = self.scanner.is_populated();
+        let has_emptied = self.was_populated && !is_populated && !self.hears_end;
+        self.was_populated |= is_populated;
+        has_emptied || !self.cgroup.exists()
     }
 
     /// The programs, where they are used.
@@ -122,7 +143,7 @@ impl Meter {
     pub fn look(&mut self) -> Result<(), Error> {
         let reading = self.reading()?;
         self.fold.look(reading);
-        self.read_below(true)?;
+        self.read_below()?;
         if let Some(counting) = &self.counting {
             self.calibrator.begin(&counting.probe);
         }
@@ -136,7 +157,7 @@ impl Meter {
         self.scanner.renew();
         let reading = self.reading()?;
         self.fold.add(reading);
-        self.read_below(true)?;
+        self.read_below()?;
         // The kernel goes on to free the memory of ended processes for some milliseconds.
         for _ in 0..SETTLE_TRIES {
             if self.fold.is_bounded() {
@@ -168,8 +189,8 @@ impl Meter {
         }
     }
 
-    /// Takes the notices that wait. Whether the target itself is gone.
-    pub fn hear(&mut self) -> Result<bool, Error> {
+    /// Takes the notices that wait.
+    pub fn hear(&mut self) -> Result<(), Error> {
         let mut notices = Vec::new();
         while let Some(notice) = self
             .counting
@@ -178,49 +199,55 @@ impl Meter {
         {
             notices.push(notice);
         }
-        // A kill is told with what the victim's cgroup is, so that is read first; and one that is gone is forgotten after it.
+        // A kill is told with what the victim's cgroup is, so that is looked for first; one that is gone is forgotten after it.
         let concerns_rows = |notice: &Notice| matches!(notice.what, What::Born | What::Gone | What::Victim);
-        let gone = if notices.iter().any(concerns_rows) {
-            self.read_rows(false)?
+        let (readings, gone) = if notices.iter().any(concerns_rows) {
+            self.rows()?
         } else {
-            Vec::new()
+            Default::default()
         };
+        // The files of the target are read once more before it is removed.
+        let is_emptied =
+            |notice: &Notice| notice.what == What::Emptied && notice.cgroup_id == self.cgroup.id();
+        if notices.iter().any(is_emptied) {
+            let reading = self.reading()?;
+            self.fold.add(reading);
+        }
         let has_moved = notices.iter().any(|notice| notice.what == What::Moved);
-        let is_target = |notice: &Notice| notice.what == What::Gone && notice.cgroup_id == self.cgroup.id();
-        let is_gone = notices.iter().any(is_target);
         for notice in notices {
             match notice.what {
                 What::Peak => self.new_peak(notice)?,
                 What::Victim => self.kill(notice),
-                What::Moved | What::Gone | What::Born => {}
+                What::Gone | What::Emptied | What::Populated => self.ending.hear(&notice, self.cgroup.id()),
+                What::Moved | What::Born => {}
             }
         }
+        self.fold.below(readings, false);
         if let Some(counting) = &mut self.counting {
             self.follower.release(&gone, counting)?;
             if has_moved {
                 counting.probe.look()?;
             }
         }
-        Ok(is_gone)
+        Ok(())
     }
 
     /// Reads the cgroups below the target, and forgets those that are gone.
-    fn read_below(&mut self, at_look: bool) -> Result<(), Error> {
-        let gone = self.read_rows(at_look)?;
+    fn read_below(&mut self) -> Result<(), Error> {
+        let (readings, gone) = self.rows()?;
+        self.fold.below(readings, true);
         if let Some(counting) = &mut self.counting {
             self.follower.release(&gone, counting)?;
         }
         Ok(())
     }
 
-    /// Reads the cgroups below the target. Those that are gone are returned; they have been read for the last time.
-    fn read_rows(&mut self, at_look: bool) -> Result<Vec<Below>, Error> {
-        let (readings, gone) = match &self.counting {
-            Some(counting) => self.follower.counted(counting, self.fold.rows())?,
-            None => (self.follower.sampled(&self.cgroup, self.fold.rows()), Vec::new()),
-        };
-        self.fold.below(readings, at_look);
-        Ok(gone)
+    /// The cgroups below the target, and those of them that are gone: they have been read for the last time.
+    fn rows(&mut self) -> Result<(Vec<BelowReading>, Vec<Below>), Error> {
+        match &self.counting {
+            Some(counting) => self.follower.counted(&self.cgroup, counting, self.fold.rows()),
+            None => Ok((self.follower.sampled(&self.cgroup), Vec::new())),
+        }
     }
 
     fn new_peak(&mut self, notice: Notice) -> Result<(), Error> {

@@ -4,7 +4,12 @@ use std::process::ExitCode;
 
 use tokio::time::sleep;
 
-use super::{listen::listen, meter::Meter, signals::survive_file_limit, target::choose};
+use super::{
+    listen::{Empty, listen},
+    meter::Meter,
+    signals::survive_file_limit,
+    target::choose,
+};
 use crate::{
     cli::{ForcedSource, Once},
     error::Error,
@@ -20,7 +25,7 @@ pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, 
     let chosen = choose(&hierarchies, &once.target)?;
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // A target that ends within the window has its answer all the same.
-    listen(&mut meter, sleep(once.window), |_| Ok(false)).await?;
+    listen(&mut meter, Empty::IsNoMatter, sleep(once.window), |_| Ok(false)).await?;
     meter.finish()?;
     let snapshot = meter.snapshot(Kind::Once, None);
     let answer = if once.json {

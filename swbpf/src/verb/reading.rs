@@ -54,6 +54,7 @@ pub fn reading(
         limit: effective_limit(cgroup, limits),
         processes: scanner.processes(cgroup).to_vec(),
         own_cpu_ns: own_cpu_ns(),
+        is_gone: !cgroup.exists(),
     })
 }
 

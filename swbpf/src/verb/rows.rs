@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsStr,
     fs,
     os::unix::fs::{DirEntryExt, MetadataExt},
     path::{Path, PathBuf},
@@ -11,11 +10,15 @@ use std::{
 use super::{
     count::{Counting, start},
     reading::is_flushed,
+    target::Chosen,
 };
 use crate::{
     error::Error,
-    fold::{BelowReading, Place, Role, Rows, Values, compare},
-    job::cgroup::{Cgroup, Hierarchies, Version},
+    fold::{BelowReading, Evidence, Rows, Values, compare},
+    job::cgroup::{
+        Cgroup, Version,
+        slurm::{Role, role},
+    },
     probe::{Below, SlotId, monotonic_ns},
     sampled::cgroupfs::{CpuFiles, MemoryFiles},
     snapshot::LimitOf,
@@ -26,14 +29,16 @@ const MAX_LISTED: usize = 4096;
 
 /// What is known of the cgroups below the target.
 pub struct Follower {
-    place: Place,
+    /// What the target is to a job, and where in it.
+    role: Option<Role>,
+    below_job: PathBuf,
+    version: Version,
     /// Directory of the target.
     top: PathBuf,
     levels: u32,
     known: BTreeMap<SlotId, Known>,
     /// Cgroups whose files can be compared with their slots.
     files: BTreeMap<u64, Cgroup>,
-    hierarchies: Option<Hierarchies>,
 }
 
 /// One of them.
@@ -46,24 +51,31 @@ struct Known {
 
 impl Follower {
     /// Nothing is known yet.
-    pub fn new(cgroup: &Cgroup, place: &Place) -> Self {
+    pub fn new(chosen: &Chosen) -> Self {
+        let cgroup = &chosen.cgroup;
+        let role = chosen.role();
         // Version 1: job, step, task. Version 2 has `user` and `slurm` between the last two.
-        let below_job = match cgroup.version() {
+        let levels_of_job = match cgroup.version() {
             Version::V1 => 2,
             Version::V2 => 3,
         };
-        let levels = match place {
-            Place::Job => below_job,
-            Place::Step(_) => below_job - 1,
-            Place::Other => 0,
+        let levels = match role {
+            Some(Role::Job) => levels_of_job,
+            Some(Role::Step(_)) => levels_of_job - 1,
+            _ => 0,
         };
         Self {
-            place: place.clone(),
+            role,
+            below_job: chosen
+                .job
+                .as_ref()
+                .map(|job| job.below.clone())
+                .unwrap_or_default(),
+            version: cgroup.version(),
             top: cgroup.path().to_path_buf(),
             levels,
             known: BTreeMap::new(),
             files: BTreeMap::new(),
-            hierarchies: None,
         }
     }
 
@@ -73,19 +85,18 @@ impl Follower {
     }
 
     /// Gives those that are there already slots of their own. The target is tracked: what is born from now on has one.
-    pub fn enter_existing(
-        &mut self,
-        hierarchies: &Hierarchies,
-        counting: &mut Counting,
-    ) -> Result<(), Error> {
-        self.hierarchies = Some(hierarchies.clone());
-        let mut above = vec![(self.top.clone(), counting.slot)];
+    pub fn enter_existing(&mut self, target: &Cgroup, counting: &mut Counting) -> Result<(), Error> {
+        let mut above = vec![(PathBuf::new(), counting.slot)];
         for _ in 0..self.levels {
             let mut entered = Vec::new();
-            for (dir, slot) in &above {
-                for (name, id) in subdirectories(dir) {
-                    let path = dir.join(&name);
-                    if let Some(slot) = self.enter(counting, *slot, id, &path)? {
+            for (path, slot) in &above {
+                for (name, id) in subdirectories(&self.top.join(path)) {
+                    let path = path.join(&name);
+                    let cgroup = target.below(&path).filter(|cgroup| cgroup.id() == id);
+                    if let Some(cgroup) = cgroup
+                        && let Some(slot) = enter(counting, *slot, &cgroup)?
+                    {
+                        self.files.insert(id, cgroup);
                         entered.push((path, slot));
                     }
                 }
@@ -95,36 +106,10 @@ impl Follower {
         Ok(())
     }
 
-    /// Enters one; `None` where it has gone, or no slot is left: it counts for the one above it.
-    fn enter(
-        &mut self,
-        counting: &mut Counting,
-        above: SlotId,
-        id: u64,
-        path: &Path,
-    ) -> Result<Option<SlotId>, Error> {
-        let Some(cgroup) = self.cgroup_at(path, id) else {
-            return Ok(None);
-        };
-        let start = start(&MemoryFiles::read(&cgroup));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        match counting.probe.track_below(above, id, &name, start) {
-            Ok(Some(slot)) => Ok(Some(slot)),
-            // Born since the target was tracked: then what is below it was too.
-            Ok(None) | Err(Error::TableFull { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The cgroup of a directory below the target, if it is the one of this id.
-    fn cgroup_at(&mut self, path: &Path, id: u64) -> Option<Cgroup> {
-        let cgroup = self.hierarchies.as_ref()?.cgroup_at(path).ok()?;
-        (cgroup.id() == id).then_some(cgroup)
-    }
-
     /// Reads all that have slots. Those that are gone, and nothing below them is there, are returned too.
     pub fn counted(
         &mut self,
+        target: &Cgroup,
         counting: &Counting,
         rows: &Rows,
     ) -> Result<(Vec<BelowReading>, Vec<Below>), Error> {
@@ -142,7 +127,7 @@ impl Follower {
         let mut gone = Vec::new();
         for below in all {
             let is_over = below.gone_ns.is_some() && !in_use.contains(&below.slot);
-            readings.push(self.read(counting, &below, is_over, rows)?);
+            readings.push(self.read(target, counting, &below, is_over, rows)?);
             if is_over {
                 gone.push(below);
             }
@@ -152,13 +137,14 @@ impl Follower {
 
     fn read(
         &mut self,
+        target: &Cgroup,
         counting: &Counting,
         below: &Below,
         is_over: bool,
         rows: &Rows,
     ) -> Result<BelowReading, Error> {
         let evidence = if below.gone_ns.is_none() && rows.wants_files(below.cgroup_id) {
-            self.evidence(counting, below)?
+            self.evidence(target, counting, below)?
         } else {
             None
         };
@@ -167,6 +153,7 @@ impl Follower {
             role: self.role_of(below.slot).unwrap_or(Role::Other),
             cgroup_id: below.cgroup_id,
             born_ns: below.born_ns,
+            emptied_ns: below.emptied_ns,
             gone_ns: below.gone_ns.filter(|_| is_over),
             ns: slot.read_ns,
             values: Values::Counted(Box::new(slot), evidence),
@@ -176,16 +163,15 @@ impl Follower {
     /// What its files have more than its slot.
     fn evidence(
         &mut self,
+        target: &Cgroup,
         counting: &Counting,
         below: &Below,
-    ) -> Result<Option<crate::fold::Evidence>, Error> {
+    ) -> Result<Option<Evidence>, Error> {
         let probe = &counting.probe;
         if !self.files.contains_key(&below.cgroup_id)
-            && let Some(path) = self
-                .known
-                .get(&below.slot)
-                .map(|known| self.top.join(&known.path))
-            && let Some(cgroup) = self.cgroup_at(&path, below.cgroup_id)
+            && let Some(known) = self.known.get(&below.slot)
+            && let Some(cgroup) = target.below(&known.path)
+            && cgroup.id() == below.cgroup_id
         {
             self.files.insert(below.cgroup_id, cgroup);
         }
@@ -225,7 +211,7 @@ impl Follower {
             let path: PathBuf = names.into_iter().rev().collect();
             let known = Known {
                 id: below.cgroup_id,
-                role: role(&self.place, &path),
+                role: self.role_at(&path),
                 path,
             };
             self.known.insert(below.slot, known);
@@ -241,9 +227,14 @@ impl Follower {
         counting.probe.release(gone)
     }
 
+    /// What the cgroup at a path below the target is.
+    fn role_at(&self, path: &Path) -> Role {
+        role(self.version, &self.below_job.join(path))
+    }
+
     /// What the cgroup of a slot is.
     pub fn role_of(&self, slot: SlotId) -> Option<Role> {
-        self.known.get(&slot).map(|known| known.role.clone())
+        self.known.get(&slot).map(|known| known.role)
     }
 
     /// Id of the cgroup of a slot; none for the target's.
@@ -254,20 +245,13 @@ impl Follower {
     /// Whose limit it is, and its directory.
     pub fn whose(&self, cgroup_id: u64, target: &Cgroup) -> (LimitOf, Option<PathBuf>) {
         if cgroup_id == target.id() {
-            let of = match self.place {
-                Place::Job => LimitOf::Job,
-                Place::Step(_) => LimitOf::Step,
-                Place::Other => LimitOf::Target,
-            };
-            return (of, Some(self.top.clone()));
+            return (
+                self.role.map_or(LimitOf::Target, limit_of),
+                Some(self.top.clone()),
+            );
         }
         if let Some(known) = self.known.values().find(|known| known.id == cgroup_id) {
-            let of = match known.role {
-                Role::Task(..) => LimitOf::Task,
-                Role::Step(_) => LimitOf::Step,
-                Role::Slurmstepd(_) | Role::Other => LimitOf::Below,
-            };
-            return (of, Some(self.top.join(&known.path)));
+            return (limit_of(known.role), Some(self.top.join(&known.path)));
         }
         let is_it = |dir: &&Path| fs::metadata(dir).is_ok_and(|dir| dir.ino() == cgroup_id);
         match self.top.ancestors().skip(1).find(is_it) {
@@ -276,10 +260,67 @@ impl Follower {
         }
     }
 
-    /// Reads the files of those that are there; one of `rows` that is not has ended.
-    pub fn sampled(&self, target: &Cgroup, rows: &Rows) -> Vec<BelowReading> {
-        let _ = (target, rows);
-        Vec::new()
+    /// Reads the files of the steps and tasks that are there.
+    pub fn sampled(&mut self, target: &Cgroup) -> Vec<BelowReading> {
+        let mut readings = Vec::new();
+        let mut above = vec![PathBuf::new()];
+        for _ in 0..self.levels {
+            let mut entered = Vec::new();
+            for path in &above {
+                for (name, id) in subdirectories(&self.top.join(path)) {
+                    let path = path.join(name);
+                    readings.extend(self.sample(target, &path, id));
+                    entered.push(path);
+                }
+            }
+            entered.truncate(MAX_LISTED);
+            above = entered;
+        }
+        readings
+    }
+
+    fn sample(&self, target: &Cgroup, path: &Path, id: u64) -> Option<BelowReading> {
+        let role = self.role_at(path);
+        if !matches!(role, Role::Step(_) | Role::Task { .. } | Role::Slurmstepd { .. }) {
+            return None;
+        }
+        let cgroup = target.below(path).filter(|cgroup| cgroup.id() == id)?;
+        let is_populated = cgroup.is_populated().unwrap_or(true);
+        let ns = monotonic_ns();
+        Some(BelowReading {
+            role,
+            cgroup_id: id,
+            born_ns: None,
+            emptied_ns: (!is_populated).then_some(ns),
+            gone_ns: None,
+            ns,
+            values: Values::Sampled {
+                needed_bytes: MemoryFiles::read(&cgroup).needed(),
+                usage_ns: CpuFiles::read(&cgroup).usage_ns,
+            },
+        })
+    }
+}
+
+/// Enters a cgroup that is there; `None` where no slot is left: it counts for the one above it.
+fn enter(counting: &mut Counting, above: SlotId, cgroup: &Cgroup) -> Result<Option<SlotId>, Error> {
+    let start = start(&MemoryFiles::read(cgroup));
+    let name = cgroup.path().file_name().unwrap_or_default().to_string_lossy();
+    match counting.probe.track_below(above, cgroup.id(), &name, start) {
+        // None where it was born since the target was tracked: then all below it were, too.
+        Ok(slot) => Ok(slot),
+        Err(Error::TableFull { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whose limit it is by what the cgroup is. On version 2 the limit of a step holds for its tasks together.
+fn limit_of(role: Role) -> LimitOf {
+    match role {
+        Role::Job => LimitOf::Job,
+        Role::Step(_) | Role::User { .. } => LimitOf::Step,
+        Role::Task { .. } | Role::Special { .. } => LimitOf::Task,
+        Role::Slurmstepd { .. } | Role::Nested { .. } | Role::Other => LimitOf::Below,
     }
 }
 
@@ -294,25 +335,4 @@ fn subdirectories(dir: &Path) -> Vec<(PathBuf, u64)> {
         .map(|entry| (PathBuf::from(entry.file_name()), entry.ino()))
         .take(MAX_LISTED)
         .collect()
-}
-
-/// What a directory below the target is.
-fn role(place: &Place, path: &Path) -> Role {
-    let mut names: Vec<&OsStr> = path.iter().collect();
-    let own;
-    if let Place::Step(step) = place {
-        own = format!("step_{step}");
-        names.insert(0, OsStr::new(&own));
-    }
-    let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
-    let step = |name: &str| name.strip_prefix("step_").map(str::to_owned);
-    let task = |name: &str| name.strip_prefix("task_").and_then(|task| task.parse().ok());
-    match names[..] {
-        [one] => step(one).map_or(Role::Other, Role::Step),
-        [one, "slurm"] => step(one).map_or(Role::Other, Role::Slurmstepd),
-        [one, other] | [one, "user", other] => step(one)
-            .zip(task(other))
-            .map_or(Role::Other, |(step, task)| Role::Task(step, task)),
-        _ => Role::Other,
-    }
 }

@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::{
     keep::Keeper,
-    listen::{End, listen},
+    listen::{Empty, End, listen},
     meter::Meter,
     signals::{Inherited, Signals, is_from_process},
     target::{Chosen, told},
@@ -18,7 +18,6 @@ use super::{
 use crate::{
     cli::{self, ForcedSource},
     error::Error,
-    fold::Place,
     job::cgroup::{Hierarchies, OwnCgroup},
     out::{self, text},
     snapshot::{Exit, Kind, TargetKind},
@@ -40,7 +39,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     let chosen = Chosen {
         told: told(own.cgroup(), TargetKind::Command, None, Some(command)),
         cgroup: own.cgroup().clone(),
-        place: Place::Other,
+        job: None,
         from_birth: true,
     };
     let signals = Signals::catch()?;
@@ -107,7 +106,7 @@ async fn follow(
             }
         }
     };
-    let status = listen(meter, ended, |meter| {
+    let status = listen(meter, Empty::IsNoMatter, ended, |meter| {
         each_look(meter);
         Ok(false)
     })

@@ -1,12 +1,14 @@
 //! What is to be measured.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     cli,
     error::Error,
-    fold::Place,
-    job::cgroup::{Cgroup, Controller, Hierarchies},
+    job::cgroup::{
+        Cgroup, Controller, Hierarchies,
+        slurm::{JobPlace, Role, role},
+    },
     snapshot::{Target, TargetKind},
 };
 
@@ -16,10 +18,26 @@ pub struct Chosen {
     pub cgroup: Cgroup,
     /// How it is told.
     pub told: Target,
-    /// What it is to a Slurm job.
-    pub place: Place,
+    /// The Slurm job that it is, or is a part of.
+    pub job: Option<OfJob>,
     /// Whether nothing has been in it yet.
     pub from_birth: bool,
+}
+
+/// A Slurm job, and where in it the target is.
+pub struct OfJob {
+    /// The job.
+    pub place: JobPlace,
+    /// Path of the target below the directory of the job.
+    pub below: PathBuf,
+}
+
+impl Chosen {
+    /// What the target is to its job.
+    pub fn role(&self) -> Option<Role> {
+        let job = self.job.as_ref()?;
+        Some(role(job.place.cgroup.version(), &job.below))
+    }
 }
 
 /// The cgroup that was named.
@@ -34,10 +52,16 @@ pub fn choose(hierarchies: &Hierarchies, named: &cli::Target) -> Result<Chosen, 
     };
     Ok(Chosen {
         told: told(&cgroup, kind, pid, None),
-        place: place(cgroup.path()),
+        job: job_of(hierarchies, &cgroup),
         from_birth: false,
         cgroup,
     })
+}
+
+/// The job that a cgroup belongs to.
+fn job_of(hierarchies: &Hierarchies, cgroup: &Cgroup) -> Option<OfJob> {
+    let (place, below) = hierarchies.slurm_job_at(cgroup.path()).ok()??;
+    Some(OfJob { place, below })
 }
 
 /// A target as it is told.
@@ -50,23 +74,5 @@ pub fn told(cgroup: &Cgroup, kind: TargetKind, pid: Option<u32>, command: Option
         cgroup_version: cgroup.dir(Controller::Memory).map(|dir| dir.version.number()),
         pid,
         command,
-    }
-}
-
-/// What the directory of a target is to a Slurm job.
-fn place(path: &Path) -> Place {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    if name
-        .strip_prefix("job_")
-        .is_some_and(|id| id.parse::<u32>().is_ok())
-    {
-        Place::Job
-    } else if let Some(step) = name.strip_prefix("step_") {
-        Place::Step(step.to_owned())
-    } else {
-        Place::Other
     }
 }

@@ -4,7 +4,7 @@ use super::page::Page;
 use super::{joined, plural, reason};
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known};
-use crate::snapshot::{Snapshot, Step, Usage};
+use crate::snapshot::{Snapshot, Source, Step, Usage};
 
 /// Steps that are shown, and tasks of each: of more, those with the highest peaks.
 const SHOWN_STEPS: usize = 16;
@@ -105,6 +105,11 @@ pub fn progress(steps: &[Step]) -> String {
     text
 }
 
+/// A sampler knows the highest that it saw, not the peak.
+pub fn highest_word(source: Source) -> &'static str {
+    if source == Source::Kernel { "peak" } else { "seen" }
+}
+
 fn line(step: &str, usage: &Usage) -> String {
     let now = if usage.ended_at.is_some() {
         "ended".to_owned()
@@ -116,8 +121,9 @@ fn line(step: &str, usage: &Usage) -> String {
         kills => format!("  OOM kills {kills}"),
     };
     format!(
-        "{:>10}  needed {now:>10}  peak {:>10}  busy cores {:>7}{kills}\n",
+        "{:>10}  needed {now:>10}  {} {:>10}  busy cores {:>7}{kills}\n",
         escape::head(&format!(".{step}"), 10),
+        highest_word(usage.source),
         known(usage.needed_peak_bytes, bytes),
         known(usage.busy_cores, |cores| format!("{cores:.2}")),
     )
