@@ -109,8 +109,24 @@ pub struct Target {
     pub cgroup_version: Option<u8>,
     /// The process given by `--pid`, or the command's own.
     pub pid: Option<u32>,
+    /// Whether processes of sw-bpf itself are among the numbers.
+    pub own_processes: OwnProcesses,
     /// The command of `run` with its arguments; bytes that are not UTF-8 are replaced.
     pub command: Option<Vec<String>>,
+}
+
+/// Where sw-bpf itself ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnProcesses {
+    /// Outside of the target.
+    Elsewhere,
+    /// It was started inside of the target and moved out before it measured: it is not among the numbers.
+    Left,
+    /// Inside of the target: its own memory and CPU time were read and taken off each reading.
+    TakenOff,
+    /// Inside of the target: its own memory and CPU time are among the numbers.
+    Counted,
 }
 
 /// How the target was named.

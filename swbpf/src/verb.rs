@@ -8,6 +8,7 @@ mod keep;
 mod listen;
 mod meter;
 mod once;
+mod outside;
 mod reading;
 mod rows;
 mod run;

@@ -38,8 +38,15 @@ pub struct BelowReading {
 /// What was read of a cgroup below the target.
 #[derive(Debug, Clone)]
 pub enum Values {
-    /// Its slot, and how that compares with its files, where they were read.
-    Counted(Box<SlotReading>, Option<Evidence>),
+    /// Its slot.
+    Counted {
+        /// What it holds.
+        slot: Box<SlotReading>,
+        /// How that compares with its files, where they were read.
+        evidence: Option<Evidence>,
+        /// Needed memory by its processes, where no cgroup counts it.
+        needed_bytes: Option<u64>,
+    },
     /// Its files.
     Sampled {
         /// Needed memory.
@@ -47,6 +54,15 @@ pub enum Values {
         /// CPU time since it was made.
         usage_ns: Option<u64>,
     },
+}
+
+impl Values {
+    /// Needed memory at a look.
+    fn needed_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Counted { needed_bytes, .. } | Self::Sampled { needed_bytes, .. } => *needed_bytes,
+        }
+    }
 }
 
 /// One that is there.
@@ -210,7 +226,12 @@ impl Row {
 
     fn add(&mut self, reading: BelowReading) {
         match &reading.values {
-            Values::Counted(slot, evidence) => {
+            Values::Counted {
+                slot,
+                evidence,
+                needed_bytes,
+            } => {
+                self.see(*needed_bytes, reading.ns);
                 if let Some(evidence) = evidence.filter(|_| self.base.bound() != Some(0)) {
                     self.base.learn(evidence);
                 }
@@ -222,15 +243,19 @@ impl Row {
                     self.best = Some((peak, self.base));
                 }
             }
-            Values::Sampled { needed_bytes, .. } => {
-                if let Some(needed) =
-                    needed_bytes.filter(|needed| self.highest.is_none_or(|(highest, _)| *needed > highest))
-                {
-                    self.highest = Some((needed, reading.ns));
-                }
-            }
+            Values::Sampled { needed_bytes, .. } => self.see(*needed_bytes, reading.ns),
         }
         self.last = reading;
+    }
+
+    /// Needed memory was seen at a look.
+    fn see(&mut self, needed_bytes: Option<u64>, ns: u64) {
+        let highest = self.highest.map(|(bytes, _)| bytes);
+        if let Some(needed) = needed_bytes
+            && Some(needed) > highest
+        {
+            self.highest = Some((needed, ns));
+        }
     }
 
     fn told(&self, frame: Frame, in_window: bool) -> Told {
@@ -242,7 +267,7 @@ impl Row {
             began_at: last.born_ns.map(|ns| frame.begin.rfc3339(ns)),
             ended_at: self.has_ended().then(|| frame.begin.rfc3339(end_ns)),
             seconds: end_ns.saturating_sub(self.begin_ns()) as f64 / 1e9,
-            needed_bytes: None,
+            needed_bytes: last.values.needed_bytes().filter(|_| !self.has_ended()),
             needed_peak_bytes: self.highest.map(|(bytes, _)| bytes),
             needed_peak_at: self.highest.map(|(_, ns)| frame.begin.rfc3339(ns)),
             error_bound_bytes: None,
@@ -253,11 +278,8 @@ impl Row {
             oom_kills: None,
         };
         let usage = match &last.values {
-            Values::Counted(slot, _) => self.counted(slot, usage, frame),
-            Values::Sampled { needed_bytes, .. } => Usage {
-                needed_bytes: needed_bytes.filter(|_| !self.has_ended()),
-                ..usage
-            },
+            Values::Counted { slot, .. } => self.counted(slot, usage, frame),
+            Values::Sampled { .. } => usage,
         };
         Told {
             role: last.role,
@@ -266,27 +288,27 @@ impl Row {
     }
 
     fn counted(&self, slot: &SlotReading, usage: Usage, frame: Frame) -> Usage {
-        let (best, best_base) = self.best.unwrap_or((slot.peak, self.base));
-        let bytes = |level: i64, base: &Base| {
-            let pages = base.pages().filter(|_| frame.counts_memory)?;
-            Some(to_bytes(level + pages))
-        };
-        let bound = self.base.bound().zip(best_base.bound());
-        let bound = bound
-            .filter(|_| frame.counts_memory)
-            .map(|(now, then)| (now.max(then) + frame.batch_bound_pages) * page_bytes());
-        let is_there = !self.has_ended();
-        let needed_peak_bytes = bytes(best.level, &best_base);
-        Usage {
-            source: Source::Kernel,
-            needed_bytes: bytes(slot.level, &self.base).filter(|_| is_there),
-            needed_peak_bytes,
-            needed_peak_at: needed_peak_bytes
-                .map(|_| frame.begin.rfc3339(best.reached_ns.max(self.begin_ns()))),
-            error_bound_bytes: bound,
+        let usage = Usage {
             processes_started: Some(slot.started),
             processes_ended: Some(slot.ended),
             oom_kills: Some(slot.oom_kills),
+            ..usage
+        };
+        if !frame.counts_memory {
+            return usage;
+        }
+        let (best, best_base) = self.best.unwrap_or((slot.peak, self.base));
+        let bytes = |level: i64, base: &Base| Some(to_bytes(level + base.pages()?));
+        let bound = self.base.bound().zip(best_base.bound());
+        let needed_peak_bytes = bytes(best.level, &best_base);
+        Usage {
+            source: Source::Kernel,
+            needed_bytes: bytes(slot.level, &self.base).filter(|_| !self.has_ended()),
+            needed_peak_bytes,
+            needed_peak_at: needed_peak_bytes
+                .map(|_| frame.begin.rfc3339(best.reached_ns.max(self.begin_ns()))),
+            error_bound_bytes: bound
+                .map(|(now, then)| (now.max(then) + frame.batch_bound_pages) * page_bytes()),
             ..usage
         }
     }
@@ -294,7 +316,7 @@ impl Row {
     /// CPU time until a reading, from when it was measured.
     fn busy_ns(&self, until: &BelowReading) -> Option<u64> {
         match (&until.values, &self.first.values) {
-            (Values::Counted(slot, _), _) => Some(slot.busy_ns.values().sum()),
+            (Values::Counted { slot, .. }, _) => Some(slot.busy_ns.values().sum()),
             (Values::Sampled { usage_ns, .. }, Values::Sampled { usage_ns: first, .. }) => {
                 usage_ns.as_ref()?.checked_sub((*first)?)
             }

@@ -89,9 +89,15 @@ fn note_unknown(cpu: &Cpu, to: &Reading, unknown: &mut Unknown) {
 /// CPU time from one reading to another: as counted, else by the kernel's own accounting.
 pub fn busy_ns(from: &Reading, to: &Reading) -> Option<u64> {
     match (&from.kernel, &to.kernel) {
-        (Some(from), Some(to)) => {
+        (Some(from_kernel), Some(to_kernel)) => {
             let sum = |slot: &SlotReading| slot.busy_ns.values().sum::<u64>();
-            Some(sum(&to.slot).saturating_sub(sum(&from.slot)))
+            let busy_ns = sum(&to_kernel.slot).saturating_sub(sum(&from_kernel.slot));
+            let own_ns = to.own_cpu_ns.saturating_sub(from.own_cpu_ns);
+            Some(if to.takes_own_off {
+                busy_ns.saturating_sub(own_ns)
+            } else {
+                busy_ns
+            })
         }
         _ => to.cpu.usage_ns?.checked_sub(from.cpu.usage_ns?),
     }

@@ -25,6 +25,8 @@ pub struct Reading {
     pub processes: Vec<Process>,
     /// CPU time of sw-bpf itself until now.
     pub own_cpu_ns: u64,
+    /// Whether that was spent inside of the target, and is to be taken off.
+    pub takes_own_off: bool,
     /// Whether the cgroup has been removed: then there are no files.
     pub is_gone: bool,
 }

@@ -175,7 +175,7 @@ impl Fold {
         let is_sampled = self.last.kernel.is_none();
         let present = readings.iter().map(|reading| reading.cgroup_id).collect();
         self.below.add(readings, frame);
-        if is_sampled {
+        if is_sampled && at_look {
             self.below.end_absent(&present, self.last.ns, frame);
         }
     }

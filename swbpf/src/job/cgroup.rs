@@ -14,6 +14,7 @@ pub(crate) mod fake;
 mod hierarchies;
 mod membership;
 mod mounts;
+mod outside;
 mod own;
 mod place;
 pub mod slurm;
@@ -29,6 +30,7 @@ use std::path::{Component, Path, PathBuf};
 use super::kernfile;
 pub use error::CgroupError;
 pub use hierarchies::Hierarchies;
+pub use outside::{Inside, Outside};
 pub use own::{JoinFiles, OwnCgroup};
 pub use tree::Descendant;
 

@@ -8,7 +8,7 @@ use page::{NOTE, Page, WIDTH};
 
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known, moment, percent};
-use crate::snapshot::{Exit, Kind, Loss, Snapshot, Source, TargetKind, Task};
+use crate::snapshot::{Exit, Kind, Loss, OwnProcesses, Snapshot, Source, TargetKind, Task};
 
 /// Columns of a reason: four lines of notes.
 const REASON: usize = 4 * NOTE;
@@ -24,6 +24,14 @@ pub fn summary(snapshot: &Snapshot) -> String {
     processors(&mut page, snapshot);
     measurement(&mut page, snapshot);
     page.finish()
+}
+
+/// That sw-bpf runs inside of the target, and why it could not leave.
+pub fn cannot_leave(reason: &str) -> String {
+    format!(
+        "sw-bpf: runs inside of what it measures and cannot leave: {}\n",
+        escape::head(reason, REASON)
+    )
 }
 
 /// A measurement under way: one line, and one for each step of a job.
@@ -182,8 +190,20 @@ fn measurement(page: &mut Page, snapshot: &Snapshot) {
         None => (known(None, bytes), reason(snapshot, "memory.error_bound_bytes")),
     };
     page.row("error bound", &bound, &note);
+    own_processes(page, snapshot.target.own_processes);
     lost(page, snapshot.loss);
     overhead(page, snapshot);
+}
+
+/// Where sw-bpf itself ran, if it began inside of the target.
+fn own_processes(page: &mut Page, own: OwnProcesses) {
+    let (value, note) = match own {
+        OwnProcesses::Elsewhere => return,
+        OwnProcesses::Left => ("left out", "it moved out of the target"),
+        OwnProcesses::TakenOff => ("taken off", "it ran inside of the target"),
+        OwnProcesses::Counted => ("counted", "it runs inside of the target"),
+    };
+    page.row("sw-bpf itself", value, note);
 }
 
 fn lost(page: &mut Page, loss: Option<Loss>) {

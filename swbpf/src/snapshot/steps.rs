@@ -33,7 +33,7 @@ pub struct StepTask {
 /// What a step or a task used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Source of the numbers.
+    /// Source of `needed_bytes` and `needed_peak_bytes`.
     pub source: Source,
     /// The kernel's id of its cgroup.
     pub cgroup_id: u64,

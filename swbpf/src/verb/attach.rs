@@ -6,6 +6,7 @@ use super::{
     keep::Keeper,
     listen::{Empty, End, listen},
     meter::Meter,
+    outside::leave,
     signals::Signals,
     target::choose,
 };
@@ -20,9 +21,14 @@ use crate::{
 /// A line a second on standard output, and the summary at the end.
 pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
-    let chosen = choose(&hierarchies, &attach.target)?;
+    let mut chosen = choose(&hierarchies, &attach.target)?;
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
+    let whereabouts = leave(&hierarchies, &chosen.cgroup);
+    chosen.told.own_processes = whereabouts.own;
+    if let Some(reason) = &whereabouts.reason {
+        out::tell_aside(&text::cannot_leave(reason));
+    }
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);

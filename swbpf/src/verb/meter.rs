@@ -15,11 +15,11 @@ use crate::{
     cli::ForcedSource,
     error::Error,
     fold::{BelowReading, Fold, Kill, Reading, Scan, Subject, is_hit},
-    job::cgroup::{Cgroup, Controller, Hierarchies},
+    job::cgroup::{Cgroup, Controller, Hierarchies, slurm::Role},
     kernel::support::Facts,
     probe::{Below, Notice, Probe, What},
     sampled::cgroupfs::{LimitLevel, limit_levels},
-    snapshot::{Exit, Kind, LimitOf, Snapshot, Task},
+    snapshot::{Exit, Kind, LimitOf, OwnProcesses, Snapshot, Task},
 };
 
 /// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
@@ -54,7 +54,7 @@ impl Meter {
         let role = chosen.role();
         let Chosen {
             cgroup,
-            told: target,
+            told: mut target,
             from_birth,
             ..
         } = chosen;
@@ -79,6 +79,15 @@ impl Meter {
             .programs
             .iter()
             .any(|program| program.attached && program.name == "cgroup_notify_populated");
+        let memory_not_counted = cgroup
+            .dir(Controller::Memory)
+            .is_none()
+            .then(|| why_not_counted(role).to_owned());
+        // What the programs count cannot be taken apart.
+        let is_sampled = counting.is_none() || memory_not_counted.is_some();
+        if target.own_processes == OwnProcesses::Counted && is_sampled {
+            target.own_processes = OwnProcesses::TakenOff;
+        }
         let subject = Subject {
             target,
             role,
@@ -86,12 +95,12 @@ impl Meter {
             probes,
             cpus: facts.cpus,
             batch_bound_pages,
-            memory_not_counted: cgroup
-                .dir(Controller::Memory)
-                .is_none()
-                .then(|| "the target has no cgroup of its own in a hierarchy that counts memory".to_owned()),
+            memory_not_counted,
         };
         let mut scanner = Scanner::default();
+        if subject.target.own_processes == OwnProcesses::TakenOff {
+            scanner.take_own_off();
+        }
         let mut calibrator = Calibrator::default();
         if let Some(counting) = &mut counting {
             calibrator.begin(&counting.probe);
@@ -245,8 +254,10 @@ impl Meter {
     /// The cgroups below the target, and those of them that are gone: they have been read for the last time.
     fn rows(&mut self) -> Result<(Vec<BelowReading>, Vec<Below>), Error> {
         match &self.counting {
-            Some(counting) => self.follower.counted(&self.cgroup, counting, self.fold.rows()),
-            None => Ok((self.follower.sampled(&self.cgroup), Vec::new())),
+            Some(counting) => self
+                .follower
+                .counted(&self.cgroup, counting, self.fold.rows(), &self.scanner),
+            None => Ok((self.follower.sampled(&self.cgroup, &self.scanner), Vec::new())),
         }
     }
 
@@ -285,5 +296,16 @@ impl Meter {
             &mut self.scanner,
             &self.limits,
         )
+    }
+}
+
+/// Why the memory of a target is not counted that has no cgroup for it.
+fn why_not_counted(role: Option<Role>) -> &'static str {
+    match role {
+        Some(_) => {
+            "Slurm gave the job no memory cgroup: set ConstrainRAMSpace=yes in cgroup.conf, or \
+             JobAcctGatherType=jobacct_gather/cgroup in slurm.conf"
+        }
+        None => "the target has no cgroup of its own in a hierarchy that counts memory",
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::sleep;
 use super::{
     listen::{Empty, listen},
     meter::Meter,
+    outside::leave,
     signals::survive_file_limit,
     target::choose,
 };
@@ -22,7 +23,12 @@ use crate::{
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     survive_file_limit()?;
     let hierarchies = Hierarchies::detect()?;
-    let chosen = choose(&hierarchies, &once.target)?;
+    let mut chosen = choose(&hierarchies, &once.target)?;
+    let whereabouts = leave(&hierarchies, &chosen.cgroup);
+    chosen.told.own_processes = whereabouts.own;
+    if let Some(reason) = &whereabouts.reason {
+        out::tell_aside(&text::cannot_leave(reason));
+    }
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // A target that ends within the window has its answer all the same.
     listen(&mut meter, Empty::IsNoMatter, sleep(once.window), |_| Ok(false)).await?;

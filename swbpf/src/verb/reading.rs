@@ -6,7 +6,7 @@ use crate::{
     fold::{KernelReading, Reading},
     job::cgroup::Cgroup,
     probe::{Histograms, Probe, SlotId, SlotReading, monotonic_ns},
-    sampled::cgroupfs::{CpuFiles, LimitLevel, MemoryFiles, effective_limit},
+    sampled::cgroupfs::{CpuFiles, LimitLevel, effective_limit},
 };
 
 /// Time after the begin of a flush in which it may still be under way.
@@ -27,7 +27,7 @@ pub fn reading(
         .map(|counting| counting.probe.peek(counting.slot))
         .transpose()?;
     let files_ns = monotonic_ns();
-    let memory = MemoryFiles::read(cgroup);
+    let memory = scanner.memory(cgroup);
     let kernel = counting
         .map(|Counting { probe, slot }| {
             let after = probe.peek(*slot)?;
@@ -44,18 +44,29 @@ pub fn reading(
             })
         })
         .transpose()?;
+    let own_cpu_ns = own_cpu_ns();
     Ok(Reading {
         ns: kernel
             .as_ref()
             .map_or_else(monotonic_ns, |kernel| kernel.slot.read_ns),
         kernel,
         memory,
-        cpu: CpuFiles::read(cgroup),
+        cpu: cpu(cgroup, scanner, own_cpu_ns),
         limit: effective_limit(cgroup, limits),
         processes: scanner.processes(cgroup).to_vec(),
-        own_cpu_ns: own_cpu_ns(),
+        own_cpu_ns,
+        takes_own_off: scanner.takes_own_off(),
         is_gone: !cgroup.exists(),
     })
+}
+
+/// CPU time by the files, without that of sw-bpf itself where it is to be taken off.
+fn cpu(cgroup: &Cgroup, scanner: &Scanner, own_cpu_ns: u64) -> CpuFiles {
+    let mut files = CpuFiles::read(cgroup);
+    if scanner.takes_own_off() {
+        files.usage_ns = files.usage_ns.map(|usage| usage.saturating_sub(own_cpu_ns));
+    }
+    files
 }
 
 /// A slot and its histograms at one moment, so that their times sum to the same span: where the reader was held up, as

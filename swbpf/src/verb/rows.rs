@@ -10,13 +10,14 @@ use std::{
 use super::{
     count::{Counting, start},
     reading::is_flushed,
+    scan::Scanner,
     target::Chosen,
 };
 use crate::{
     error::Error,
     fold::{BelowReading, Evidence, Rows, Values, compare},
     job::cgroup::{
-        Cgroup, Version,
+        Cgroup, Controller, Version,
         slurm::{Role, role},
     },
     probe::{Below, SlotId, monotonic_ns},
@@ -112,6 +113,7 @@ impl Follower {
         target: &Cgroup,
         counting: &Counting,
         rows: &Rows,
+        scanner: &Scanner,
     ) -> Result<(Vec<BelowReading>, Vec<Below>), Error> {
         if self.levels == 0 {
             return Ok((Vec::new(), Vec::new()));
@@ -127,7 +129,7 @@ impl Follower {
         let mut gone = Vec::new();
         for below in all {
             let is_over = below.gone_ns.is_some() && !in_use.contains(&below.slot);
-            readings.push(self.read(target, counting, &below, is_over, rows)?);
+            readings.push(self.read(target, counting, &below, is_over, rows, scanner)?);
             if is_over {
                 gone.push(below);
             }
@@ -142,6 +144,7 @@ impl Follower {
         below: &Below,
         is_over: bool,
         rows: &Rows,
+        scanner: &Scanner,
     ) -> Result<BelowReading, Error> {
         let evidence = if below.gone_ns.is_none() && rows.wants_files(below.cgroup_id) {
             self.evidence(target, counting, below)?
@@ -149,6 +152,13 @@ impl Follower {
             None
         };
         let slot = counting.probe.read_after_look(below.slot)?;
+        // Where memory has no cgroups of its own, slots count time alone.
+        let needed_bytes = if target.dir(Controller::Memory).is_some() {
+            None
+        } else {
+            self.cgroup_of(target, below)
+                .and_then(|cgroup| scanner.memory_below(cgroup).needed())
+        };
         Ok(BelowReading {
             role: self.role_of(below.slot).unwrap_or(Role::Other),
             cgroup_id: below.cgroup_id,
@@ -156,8 +166,27 @@ impl Follower {
             emptied_ns: below.emptied_ns,
             gone_ns: below.gone_ns.filter(|_| is_over),
             ns: slot.read_ns,
-            values: Values::Counted(Box::new(slot), evidence),
+            values: Values::Counted {
+                slot: Box::new(slot),
+                evidence,
+                needed_bytes,
+            },
         })
+    }
+
+    /// Its directories, while it is there.
+    fn cgroup_of(&mut self, target: &Cgroup, below: &Below) -> Option<&Cgroup> {
+        if below.gone_ns.is_some() {
+            return None;
+        }
+        if !self.files.contains_key(&below.cgroup_id)
+            && let Some(known) = self.known.get(&below.slot)
+            && let Some(cgroup) = target.below(&known.path)
+            && cgroup.id() == below.cgroup_id
+        {
+            self.files.insert(below.cgroup_id, cgroup);
+        }
+        self.files.get(&below.cgroup_id)
     }
 
     /// What its files have more than its slot.
@@ -168,14 +197,7 @@ impl Follower {
         below: &Below,
     ) -> Result<Option<Evidence>, Error> {
         let probe = &counting.probe;
-        if !self.files.contains_key(&below.cgroup_id)
-            && let Some(known) = self.known.get(&below.slot)
-            && let Some(cgroup) = target.below(&known.path)
-            && cgroup.id() == below.cgroup_id
-        {
-            self.files.insert(below.cgroup_id, cgroup);
-        }
-        let Some(cgroup) = self.files.get(&below.cgroup_id) else {
+        let Some(cgroup) = self.cgroup_of(target, below) else {
             return Ok(None);
         };
         let before = probe.peek(below.slot)?;
@@ -261,7 +283,7 @@ impl Follower {
     }
 
     /// Reads the files of the steps and tasks that are there.
-    pub fn sampled(&mut self, target: &Cgroup) -> Vec<BelowReading> {
+    pub fn sampled(&self, target: &Cgroup, scanner: &Scanner) -> Vec<BelowReading> {
         let mut readings = Vec::new();
         let mut above = vec![PathBuf::new()];
         for _ in 0..self.levels {
@@ -269,7 +291,7 @@ impl Follower {
             for path in &above {
                 for (name, id) in subdirectories(&self.top.join(path)) {
                     let path = path.join(name);
-                    readings.extend(self.sample(target, &path, id));
+                    readings.extend(self.sample(target, &path, id, scanner));
                     entered.push(path);
                 }
             }
@@ -279,7 +301,7 @@ impl Follower {
         readings
     }
 
-    fn sample(&self, target: &Cgroup, path: &Path, id: u64) -> Option<BelowReading> {
+    fn sample(&self, target: &Cgroup, path: &Path, id: u64, scanner: &Scanner) -> Option<BelowReading> {
         let role = self.role_at(path);
         if !matches!(role, Role::Step(_) | Role::Task { .. } | Role::Slurmstepd { .. }) {
             return None;
@@ -295,7 +317,7 @@ impl Follower {
             gone_ns: None,
             ns,
             values: Values::Sampled {
-                needed_bytes: MemoryFiles::read(&cgroup).needed(),
+                needed_bytes: scanner.memory_below(&cgroup).needed(),
                 usage_ns: CpuFiles::read(&cgroup).usage_ns,
             },
         })

@@ -1,9 +1,14 @@
 //! Looks at the processes of a target, as often as is cheap.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    job::cgroup::Cgroup,
+    job::cgroup::{Cgroup, Controller},
     probe::monotonic_ns,
-    sampled::procfs::{self, Process},
+    sampled::{
+        cgroupfs::MemoryFiles,
+        procfs::{self, Process, SharedOut},
+    },
 };
 
 /// A look may take at most one part in this many of the time.
@@ -14,9 +19,64 @@ const SHARE: u64 = 50;
 pub struct Scanner {
     last: Vec<Process>,
     next_ns: u64,
+    /// Where no cgroup counts the memory of the target: its processes' at the last look, and when the next one may be.
+    shares: BTreeMap<u32, SharedOut>,
+    next_share_ns: u64,
+    /// Of sw-bpf itself, where it is to be taken off.
+    own: Option<u32>,
 }
 
 impl Scanner {
+    /// Leaves the process of sw-bpf itself out, and takes its memory off, where it runs inside of the target.
+    pub fn take_own_off(&mut self) {
+        self.own = Some(std::process::id());
+    }
+
+    /// Whether the process of sw-bpf itself is taken off.
+    pub fn takes_own_off(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Memory by the files of the cgroup, or of its processes where it has none.
+    pub fn memory(&mut self, cgroup: &Cgroup) -> MemoryFiles {
+        if cgroup.dir(Controller::Memory).is_some() {
+            let mut files = MemoryFiles::read(cgroup);
+            if self.own.is_some() {
+                files.take_off(&procfs::own());
+            }
+            return files;
+        }
+        let begin_ns = monotonic_ns();
+        if begin_ns >= self.next_share_ns {
+            self.shares = procfs::shares(&self.pids(cgroup));
+            let end_ns = monotonic_ns();
+            self.next_share_ns = end_ns + (end_ns - begin_ns) * SHARE;
+        }
+        let is_any = !self.shares.is_empty();
+        MemoryFiles::of_processes(is_any.then(|| self.shares.values().copied().sum()))
+    }
+
+    /// That of a cgroup below the target, as of the same look.
+    pub fn memory_below(&self, cgroup: &Cgroup) -> MemoryFiles {
+        if cgroup.dir(Controller::Memory).is_some() {
+            return MemoryFiles::read(cgroup);
+        }
+        let pids = cgroup.procs().unwrap_or_default();
+        let shares: Vec<SharedOut> = pids
+            .iter()
+            .filter_map(|pid| self.shares.get(pid).copied())
+            .collect();
+        let is_any = !shares.is_empty();
+        MemoryFiles::of_processes(is_any.then(|| shares.into_iter().sum()))
+    }
+
+    fn pids(&self, cgroup: &Cgroup) -> Vec<u32> {
+        // A cgroup that ends while it is looked at has none.
+        let mut pids = cgroup.procs().unwrap_or_default();
+        pids.retain(|pid| Some(*pid) != self.own);
+        pids
+    }
+
     /// The processes now, or those of the last look where a new one would cost too much.
     pub fn processes(&mut self, cgroup: &Cgroup) -> &[Process] {
         self.fresh(cgroup);
@@ -39,8 +99,7 @@ impl Scanner {
         if begin_ns < self.next_ns {
             return None;
         }
-        // A cgroup that ends while it is looked at has none.
-        self.last = procfs::processes(&cgroup.procs().unwrap_or_default());
+        self.last = procfs::processes(&self.pids(cgroup));
         let end_ns = monotonic_ns();
         self.next_ns = end_ns + (end_ns - begin_ns) * SHARE;
         Some(&self.last)

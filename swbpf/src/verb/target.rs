@@ -9,7 +9,7 @@ use crate::{
         Cgroup, Controller, Hierarchies,
         slurm::{JobPlace, Role, role},
     },
-    snapshot::{Target, TargetKind},
+    snapshot::{OwnProcesses, Target, TargetKind},
 };
 
 /// A target that was found.
@@ -73,6 +73,7 @@ pub fn told(cgroup: &Cgroup, kind: TargetKind, pid: Option<u32>, command: Option
         cgroup_id: cgroup.id(),
         cgroup_version: cgroup.dir(Controller::Memory).map(|dir| dir.version.number()),
         pid,
+        own_processes: OwnProcesses::Elsewhere,
         command,
     }
 }

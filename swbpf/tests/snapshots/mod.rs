@@ -59,6 +59,7 @@ pub fn kernel() -> Snapshot {
             cgroup_id: 4711,
             cgroup_version: Some(1),
             pid: Some(4240),
+            own_processes: OwnProcesses::Elsewhere,
             command: Some(
                 ["sh", "-c", "head -c 300M /dev/zero | tail -c 1"]
                     .map(String::from)

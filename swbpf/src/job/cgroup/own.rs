@@ -202,7 +202,7 @@ impl Made {
 }
 
 /// Writes into a file that is there.
-fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
     OpenOptions::new()
         .write(true)
         .open(path)

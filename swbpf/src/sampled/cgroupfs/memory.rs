@@ -5,6 +5,7 @@ use std::path::Path;
 use super::Unknown;
 use super::files::{Files, Keyed};
 use crate::job::cgroup::{Cgroup, Controller, Version};
+use crate::sampled::procfs::SharedOut;
 
 /// The parts of kernel memory that kernels before 5.18 tell on version 2.
 const KERNEL_PARTS: [&str; 4] = ["kernel_stack", "pagetables", "percpu", "slab"];
@@ -50,6 +51,47 @@ impl MemoryFiles {
             Some(dir) => Self::read_v2(&dir.path),
             None => Self::none("the target has no cgroup of its own in a hierarchy that counts memory"),
         }
+    }
+
+    /// The memory of a target that has no cgroup which counts it, from its processes; `None` where none could be read.
+    pub fn of_processes(share: Option<SharedOut>) -> Self {
+        let mut read = Self::none("the target has no cgroup of its own in a hierarchy that counts memory");
+        let known = |bytes: fn(&SharedOut) -> u64| share.as_ref().map(bytes);
+        read.anon_bytes = known(|share| share.anon_bytes);
+        read.shmem_bytes = known(|share| share.shmem_bytes);
+        read.swap_bytes = known(|share| share.swap_bytes);
+        read.page_tables_bytes = known(|share| share.page_tables_bytes);
+        read.kernel_bytes = read.page_tables_bytes;
+        read.kernel_note = Some("of kernel memory, page tables alone are known".to_owned());
+        for key in [
+            "anon_bytes",
+            "shmem_bytes",
+            "swap_bytes",
+            "page_tables_bytes",
+            "kernel_bytes",
+        ] {
+            match share {
+                Some(_) => read.unknown.remove(key),
+                None => read
+                    .unknown
+                    .insert(key, "no process of the target could be read".to_owned()),
+            };
+        }
+        read
+    }
+
+    /// Takes off what one process holds, of all that is known.
+    pub fn take_off(&mut self, own: &SharedOut) {
+        let less = |bytes: &mut Option<u64>, own: u64| {
+            *bytes = bytes.map(|bytes| bytes.saturating_sub(own));
+        };
+        less(&mut self.anon_bytes, own.anon_bytes);
+        less(&mut self.shmem_bytes, own.shmem_bytes);
+        less(&mut self.kernel_bytes, own.page_tables_bytes);
+        less(
+            &mut self.current_bytes,
+            own.anon_bytes + own.shmem_bytes + own.page_tables_bytes,
+        );
     }
 
     /// What the kernel could not hand back: anonymous, shared and kernel memory.
