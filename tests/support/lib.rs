@@ -3,5 +3,6 @@
 pub mod command;
 pub mod measure;
 mod need;
+pub mod slurm;
 
-pub use need::{need_bpf, skipped};
+pub use need::{need_bpf, need_slurm, skipped};

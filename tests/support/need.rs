@@ -7,12 +7,34 @@ use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Once;
+
+use crate::slurm::cgroups::version;
+use crate::slurm::{CLIENT_LIMIT, PROGRAM_DIRS, run};
 
 /// Names the file that collects the reasons of skipped tests.
 const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+const FREEZER: &str = "/sys/fs/cgroup/freezer";
+
+/// What a cluster is made of, and what its jobs are driven with.
+const SLURM_PROGRAMS: [&str; 12] = [
+    "ip",
+    "mariadb-install-db",
+    "mariadbd",
+    "munged",
+    "sacct",
+    "sacctmgr",
+    "sbatch",
+    "scontrol",
+    "slurmctld",
+    "slurmd",
+    "slurmdbd",
+    "srun",
+];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -24,6 +46,17 @@ const CAP_BPF: u32 = 39;
 pub fn need_bpf() -> bool {
     let lacking = lacking();
     if let Some(reason) = lacking {
+        skipped(reason);
+    }
+    lacking.is_none()
+}
+
+/// Whether a Slurm of one's own can be started here; where not, the calling test counts as skipped and should return at
+/// once.
+#[must_use]
+pub fn need_slurm() -> bool {
+    let lacking = lacking_for_slurm();
+    if let Some(reason) = &lacking {
         skipped(reason);
     }
     lacking.is_none()
@@ -58,6 +91,27 @@ fn lacking() -> Option<&'static str> {
     } else {
         None
     }
+}
+
+fn lacking_for_slurm() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("tests with Slurm need root".to_owned());
+    }
+    let is_missing = |program: &&str| {
+        let mut places = PROGRAM_DIRS.iter().map(|dir| Path::new(dir).join(program));
+        !places.any(|path| path.exists())
+    };
+    let missing: Vec<_> = SLURM_PROGRAMS.into_iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        return Some(format!("tests with Slurm need {}", missing.join(", ")));
+    }
+    if !(Path::new(FREEZER).exists() || version() == 2) {
+        return Some("tests with Slurm need cgroup version 2, or the freezer of version 1".to_owned());
+    }
+    // Its help has the option only where it is built for several on one host.
+    let help = run(Command::new("slurmd").arg("-h"), CLIENT_LIMIT);
+    let names_node = format!("{}{}", help.stdout, help.stderr).contains("-N node");
+    (!names_node).then(|| "tests with Slurm need a slurmd built with --enable-multiple-slurmd".to_owned())
 }
 
 fn effective_capabilities() -> u64 {

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: builds everything, the kernel programs among it, and runs every test.
 //!
-//! Two tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
+//! Three tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
 //! measure; they need root, run on release builds, and one at a time, so that none disturbs what another measures.
+//! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own.
 
 mod prepare;
 mod tally;
@@ -21,6 +22,7 @@ use tally::Tally;
 
 const PACKAGE: &str = "swbpf-tests";
 const LIVE: &str = "live_";
+const SLURM: &str = "slurm_";
 
 /// Names the file to which a test that cannot run here adds its reason.
 const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";
@@ -31,7 +33,7 @@ pub struct Args {
     /// Install what is missing and mount what the tests look at: on Debian, as root
     #[arg(long)]
     install: bool,
-    /// Which tests: those that run anywhere, those that load kernel programs, or both
+    /// Which tests: those that run anywhere, those that load kernel programs, those that start a Slurm, or all
     #[arg(long, value_enum, default_value_t = Tier::All)]
     tier: Tier,
     /// Given to the test programs: a part of a test's name, --nocapture, …
@@ -43,7 +45,14 @@ pub struct Args {
 enum Tier {
     Pure,
     Live,
+    Slurm,
     All,
+}
+
+impl Tier {
+    fn has(self, other: Self) -> bool {
+        self == other || self == Self::All
+    }
 }
 
 /// Runs the tests; the last line of all is `N passed, N failed, N skipped`.
@@ -67,21 +76,24 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
     if args.install {
-        prepare::install()?;
+        prepare::install(args.tier.has(Tier::Slurm))?;
     }
     object(args, tally)?;
-    let (live, pure): (Vec<_>, Vec<_>) = targets()?.into_iter().partition(|name| name.starts_with(LIVE));
+    let (slurm, others): (Vec<_>, Vec<_>) = targets()?.into_iter().partition(|name| name.starts_with(SLURM));
+    let (live, pure): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| name.starts_with(LIVE));
     let skipped = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
     let mut suite = Suite {
         harness: &args.harness,
         skipped: skipped.path(),
         tally,
     };
-    if args.tier != Tier::Live {
+    if args.tier.has(Tier::Pure) {
         suite.pure(&pure)?;
     }
-    if args.tier != Tier::Pure && !live.is_empty() {
-        suite.live(&live)?;
+    for (tier, targets) in [(Tier::Live, live), (Tier::Slurm, slurm)] {
+        if args.tier.has(tier) && !targets.is_empty() {
+            suite.live(&targets)?;
+        }
     }
     tally.move_skipped(&fs::read_to_string(skipped.path())?);
     Ok(())
@@ -120,6 +132,7 @@ impl Suite<'_> {
         self.test(cargo().args(workspace).arg("--doc"), &[])
     }
 
+    /// In release, and one test at a time.
     fn live(&mut self, targets: &[String]) -> Result<()> {
         let release = ["--release", "--package", PACKAGE];
         let bins = ["build", "--quiet", "--package=swbpf", "--bins"];

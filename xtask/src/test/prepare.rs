@@ -10,12 +10,18 @@ use crate::command::{apt_install, run};
 /// `gcc` links, `jq` reads the JSON as a user's script would.
 const PACKAGES: [&str; 3] = ["gcc", "libc6-dev", "jq"];
 
+/// What a Slurm is made of, and `ip`, which gives it a network of its own.
+const SLURM_PACKAGES: [&str; 5] = ["slurm-wlm", "slurmdbd", "munge", "mariadb-server", "iproute2"];
+
 /// Kernel file systems, each with the place where it belongs.
 const MOUNTS: [(&str, &str); 2] = [("tracefs", "/sys/kernel/tracing"), ("bpf", "/sys/fs/bpf")];
 
-/// Installs packages and mounts kernel file systems, those that are missing.
-pub fn install() -> Result<()> {
+/// Installs packages, on wish those of Slurm too, and mounts kernel file systems, those that are missing.
+pub fn install(with_slurm: bool) -> Result<()> {
     apt_install(&PACKAGES)?;
+    if with_slurm {
+        apt_install(&SLURM_PACKAGES)?;
+    }
     for (kind, place) in MOUNTS {
         if is_mounted(kind, place)? {
             continue;
