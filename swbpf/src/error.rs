@@ -6,20 +6,25 @@ use std::path::PathBuf;
 
 /// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
 ///
-/// From 66 to 78 they lie in the range of `sysexits.h`, with its number where it has a word for the case.
+/// From 65 to 78 they lie in the range of `sysexits.h`, with its number where it has a word for the case.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "done"),
     (1, "another failure, told on standard error"),
-    (2, "the command line is not understood"),
-    (66, "the cgroup is gone, or the path is not a cgroup"),
-    (67, "no such process"),
+    (2, "the command line is not understood, or means several jobs"),
+    (65, "the job has not started"),
+    (
+        66,
+        "the cgroup is gone, the path is not a cgroup, or the job has ended",
+    ),
+    (67, "no such process, job or step, or nothing is known of it"),
+    (68, "the job runs on other nodes"),
     (69, "the kernel is locked down"),
     (70, "the kernel has no BTF"),
     (71, "the kernel lacks a hook"),
     (72, "no cgroup hierarchy is mounted, or none has the controller"),
     (73, "the output cannot be written"),
     (75, "the table of tracked cgroups is full"),
-    (77, "permission denied"),
+    (77, "permission denied, or the job is another user's"),
     (78, "a capability is missing"),
     (126, "run: the command cannot be executed"),
     (127, "run: the command is not found"),
@@ -98,6 +103,56 @@ pub enum Error {
         /// The id given.
         pid: u32,
     },
+    /// The id means several jobs of this host.
+    #[error("{id} means several jobs here, name one of them:{}", lines(.candidates))]
+    JobSeveral {
+        /// The id given.
+        id: String,
+        /// What to name instead.
+        candidates: Vec<String>,
+    },
+    /// The job has not started.
+    #[error("job {id} has not started ({why}): `squeue --start -j {id}` tells when Slurm expects it to")]
+    JobPending {
+        /// The id given.
+        id: String,
+        /// Slurm's reason.
+        why: String,
+    },
+    /// The job has ended.
+    #[error("job {id} has ended ({how}): `sacct -j {id}` has what Slurm recorded of it")]
+    JobEnded {
+        /// The id given.
+        id: String,
+        /// State and time.
+        how: String,
+    },
+    /// No job, or step, is known by this id.
+    #[error("no job {id} to measure: {why}")]
+    NoSuchJob {
+        /// The id given.
+        id: String,
+        /// What is known, and what to do.
+        why: String,
+    },
+    /// The job runs on other nodes alone.
+    #[error("job {id} does not run on this host but on {nodes}: `{command}`")]
+    JobElsewhere {
+        /// The id given.
+        id: String,
+        /// The nodes.
+        nodes: String,
+        /// What to type instead.
+        command: String,
+    },
+    /// The job is another user's.
+    #[error("job {id} is of {user}: only its user and root may measure it")]
+    JobNotYours {
+        /// The id given.
+        id: String,
+        /// The other user.
+        user: String,
+    },
     /// A file or directory of the kernel may not be used.
     #[error("cannot {action} {path:?}: permission denied: run as root, or as its owner")]
     Permission {
@@ -147,15 +202,18 @@ impl Error {
         match self {
             // clap's own code is 0 where help or the version was asked for.
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
-            Self::CgroupGone { .. } | Self::NotACgroup { .. } => 66,
-            Self::NoSuchProcess { .. } => 67,
+            Self::JobSeveral { .. } => 2,
+            Self::JobPending { .. } => 65,
+            Self::CgroupGone { .. } | Self::NotACgroup { .. } | Self::JobEnded { .. } => 66,
+            Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } => 67,
+            Self::JobElsewhere { .. } => 68,
             Self::Lockdown { .. } => 69,
             Self::NoBtf { .. } => 70,
             Self::HookAbsent { .. } => 71,
             Self::NoCgroups | Self::NoController { .. } => 72,
             Self::Output { .. } => 73,
             Self::TableFull { .. } => 75,
-            Self::Permission { .. } => 77,
+            Self::Permission { .. } | Self::JobNotYours { .. } => 77,
             Self::MissingCapability { .. } => 78,
             Self::NotExecutable { .. } => 126,
             Self::CommandNotFound { .. } => 127,
@@ -182,6 +240,16 @@ impl Error {
     }
 }
 
+/// Each of `items` on a line of its own.
+fn lines(items: &[String]) -> String {
+    let mut lines = String::new();
+    for item in items {
+        lines.push_str("\n  ");
+        lines.push_str(item);
+    }
+    lines
+}
+
 /// `error` with its causes on one line, whatever they hold.
 fn one_line(error: &anyhow::Error) -> String {
     format!("{error:#}")
@@ -199,11 +267,12 @@ mod tests {
         io::Error::from(ErrorKind::PermissionDenied)
     }
 
-    /// One of each variant but `Usage`, with hostile names.
+    /// One of each variant but `Usage` and `JobSeveral`, with hostile names.
     fn one_of_each() -> Vec<Error> {
+        let mut all = one_of_each_job();
         let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
         let command = OsString::from("c\r\u{1b}]0;d");
-        vec![
+        all.extend([
             Error::MissingCapability {
                 capability: "CAP_BPF",
             },
@@ -240,6 +309,34 @@ mod tests {
                 source: denied(),
             },
             Error::Other(anyhow::anyhow!("first\n\u{1b}second")),
+        ]);
+        all
+    }
+
+    /// Those that tell of a job.
+    fn one_of_each_job() -> Vec<Error> {
+        vec![
+            Error::JobPending {
+                id: "7".into(),
+                why: "Priority".into(),
+            },
+            Error::JobEnded {
+                id: "7".into(),
+                how: "COMPLETED".into(),
+            },
+            Error::NoSuchJob {
+                id: "7".into(),
+                why: "Slurm does not know it".into(),
+            },
+            Error::JobElsewhere {
+                id: "7".into(),
+                nodes: "cn1".into(),
+                command: "srun sw-bpf attach 7".into(),
+            },
+            Error::JobNotYours {
+                id: "7".into(),
+                user: "alice".into(),
+            },
         ]
     }
 
@@ -262,6 +359,19 @@ mod tests {
                 "{line:?}"
             );
         }
+    }
+
+    #[test]
+    fn several_jobs_are_listed_one_a_line() {
+        let error = Error::JobSeveral {
+            id: "7".into(),
+            candidates: vec!["7_1".into(), "7_2".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "7 means several jobs here, name one of them:\n  7_1\n  7_2"
+        );
+        assert_eq!(error.exit_code(), 2);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::tree;
 
 /// The rooms, from what knows nothing of the others to what ties them together.
 const ROOMS: [&str; 11] = [
-    "error", "snapshot", "cli", "job", "kernel", "probe", "sampled", "fold", "out", "verb", "main",
+    "error", "snapshot", "job", "cli", "kernel", "probe", "sampled", "fold", "out", "verb", "main",
 ];
 
 /// What stands after the waist reads the snapshot, and knows nothing of where its numbers come from.

@@ -11,16 +11,17 @@
 
 mod path;
 mod places;
+mod procs;
 mod role;
 #[cfg(test)]
 mod tests;
-mod uid;
 
 use std::fmt;
 
 use super::Cgroup;
 use crate::job::id::{Sluid, checked_job, number};
 pub use path::JobPath;
+pub use procs::ToldIds;
 pub use role::{Role, role};
 
 /// What the directory of a job is named by.

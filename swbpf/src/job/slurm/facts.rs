@@ -105,8 +105,8 @@ pub enum Phase {
 }
 
 impl State {
-    /// The state of these words: one, and with it `COMPLETING` and the like.
-    pub(super) fn of(words: impl IntoIterator<Item = String>) -> Option<Self> {
+    /// The state of these words: one, and with it `COMPLETING` and the like; `None` where there are none.
+    pub fn of(words: impl IntoIterator<Item = String>) -> Option<Self> {
         let words: Vec<_> = words
             .into_iter()
             .filter(|word| !word.is_empty())

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{JobDirName, JobPath, JobPlace, NodePart, is_slice, uid, uid_of};
+use super::{JobDirName, JobPath, JobPlace, NodePart, is_slice, procs, uid_of};
 use crate::job::cgroup::hierarchies::Hierarchy;
 use crate::job::cgroup::membership::{self, Membership};
 use crate::job::cgroup::{CgroupError, Hierarchies, Version, kernfile};
@@ -91,7 +91,7 @@ impl Hierarchies {
             Err(CgroupError::Gone { .. }) => return Ok(None),
             Err(e) => return Err(e),
         };
-        let uid = job.uid.or_else(|| uid::of_job(&cgroup, Path::new("/proc")));
+        let uid = job.uid.or_else(|| procs::uid(&cgroup, Path::new("/proc")));
         Ok(Some(JobPlace {
             cgroup,
             node: job.node,

@@ -1,10 +1,14 @@
-//! Whose job it is, by the processes in it: version 2 does not write that into the path.
+//! What the processes of a job tell of it: whose it is, and its other ids.
+//!
+//! A job can hold as many cgroups and processes as its user likes, so only some are looked at: the first, which Slurm
+//! started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Role, role};
+use super::{JobDirName, JobPlace, Role, role};
 use crate::job::cgroup::{Cgroup, tree};
+use crate::job::id::{Sluid, checked_job, number};
 use crate::job::kernfile;
 
 /// Cgroups of a job that are looked at: a process is in one of the first, or the job is about to start or to end.
@@ -13,8 +17,91 @@ const MAX_CGROUPS: usize = 256;
 /// Processes of one cgroup that are looked at.
 const MAX_PROCS: usize = 64;
 
+/// Ids of a job in the environment of its processes, which its user could have changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToldIds {
+    /// The raw id.
+    pub raw: Option<u32>,
+    /// The array and the task.
+    pub array: Option<(u32, u32)>,
+    /// The first component, and which one this is.
+    pub component: Option<(u32, u32)>,
+    /// The unique id.
+    pub sluid: Option<Sluid>,
+}
+
+impl JobPlace {
+    /// Its ids, as the environment of one of its processes has them; none where no process can be read. `proc` is
+    /// `/proc`.
+    pub(in crate::job) fn told_ids(&self, proc: &Path) -> ToldIds {
+        let found = walk(&self.cgroup, |pids| {
+            pids.iter()
+                .find_map(|pid| ToldIds::of(&proc.join(pid.to_string()).join("environ"), self.name))
+        });
+        found.unwrap_or_default()
+    }
+}
+
+impl ToldIds {
+    /// Those of an environment, if it is that of the job `name`.
+    fn of(environ: &Path, name: JobDirName) -> Option<Self> {
+        let environ = kernfile::read_text(environ).ok()?;
+        let get = |key: &str| {
+            environ
+                .split('\0')
+                .find_map(|entry| entry.strip_prefix(key)?.strip_prefix('='))
+        };
+        let id = |key| get(key).and_then(number).and_then(checked_job);
+        let told = Self {
+            raw: id("SLURM_JOB_ID"),
+            array: id("SLURM_ARRAY_JOB_ID").zip(get("SLURM_ARRAY_TASK_ID").and_then(number)),
+            component: id("SLURM_HET_JOB_ID").zip(get("SLURM_HET_JOB_OFFSET").and_then(number)),
+            sluid: get("SLURM_JOB_SLUID").and_then(|sluid| sluid.parse().ok()),
+        };
+        match name {
+            JobDirName::Sluid(own) => (told.sluid == Some(own)).then_some(told),
+            // A step that spans components has the first one's id in all of them.
+            JobDirName::Id(own) => {
+                let told = told.or_component(own, &environ);
+                (told.raw == Some(own)).then_some(told)
+            }
+        }
+    }
+
+    /// The same, and the component that has the raw id `own` by `SLURM_JOB_ID_HET_GROUP_N`.
+    fn or_component(mut self, own: u32, environ: &str) -> Self {
+        let components: Vec<(u32, u32)> = environ
+            .split('\0')
+            .filter_map(|entry| {
+                let (offset, id) = entry.strip_prefix("SLURM_JOB_ID_HET_GROUP_")?.split_once('=')?;
+                Some((number(offset)?, number(id).and_then(checked_job)?))
+            })
+            .collect();
+        let leader = components.iter().find(|(offset, _)| *offset == 0);
+        let own_part = components.iter().find(|(_, id)| *id == own);
+        if let (None, Some((_, leader)), Some((offset, _))) = (self.component, leader, own_part) {
+            self.component = Some((*leader, *offset));
+            self.raw = Some(own);
+        }
+        self
+    }
+}
+
 /// Real uid of a process in `cgroup`, the cgroup of a job, that is not Slurm's own. `proc` is `/proc`.
-pub(super) fn of_job(cgroup: &Cgroup, proc: &Path) -> Option<u32> {
+pub(super) fn uid(cgroup: &Cgroup, proc: &Path) -> Option<u32> {
+    walk(cgroup, |pids| {
+        // The process that was started first: a container of the job may run as others.
+        let started = pids.iter().filter_map(|pid| {
+            let dir = proc.join(pid.to_string());
+            Some((started_at(&dir)?, real_uid(&dir)?))
+        });
+        started.min().map(|(_, uid)| uid)
+    })
+}
+
+/// The first answer of `look`, which is given the processes of one cgroup of a job after the other, Slurm's own on
+/// version 2 left out.
+fn walk<T>(cgroup: &Cgroup, mut look: impl FnMut(&[u32]) -> Option<T>) -> Option<T> {
     let job = cgroup.path();
     let mut dirs = vec![job.to_path_buf()];
     let mut next = 0;
@@ -25,22 +112,14 @@ pub(super) fn of_job(cgroup: &Cgroup, proc: &Path) -> Option<u32> {
         if matches!(role(cgroup.version(), below), Role::Slurmstepd { .. }) {
             continue;
         }
-        let uid = oldest_uid(proc, &tree::procs_of(&dir).unwrap_or_default());
-        if uid.is_some() {
-            return uid;
+        let pids = tree::procs_of(&dir).unwrap_or_default();
+        let found = look(&pids[..pids.len().min(MAX_PROCS)]);
+        if found.is_some() {
+            return found;
         }
         dirs.extend(children(&dir));
     }
     None
-}
-
-/// Uid of the process that was started first: a container of the job may run as others.
-fn oldest_uid(proc: &Path, pids: &[u32]) -> Option<u32> {
-    let started = pids.iter().take(MAX_PROCS).filter_map(|pid| {
-        let dir = proc.join(pid.to_string());
-        Some((started_at(&dir)?, real_uid(&dir)?))
-    });
-    started.min().map(|(_, uid)| uid)
 }
 
 /// When a process was started, in ticks since boot.

@@ -311,9 +311,9 @@ fn the_owner_of_a_v2_job_is_that_of_its_oldest_process() {
         );
     let host = pid(pid(pid(host, 10, 0, 1), 12, 1000, 50), 13, 100_005, 70);
     let place = &places(&host)[0];
-    assert_eq!(uid::of_job(&place.cgroup, &host.at("proc")), Some(1000));
+    assert_eq!(procs::uid(&place.cgroup, &host.at("proc")), Some(1000));
     let host = host.file(&format!("{job}/step_0/user/task_0/cgroup.procs"), "");
-    assert_eq!(uid::of_job(&places(&host)[0].cgroup, &host.at("proc")), None);
+    assert_eq!(procs::uid(&places(&host)[0].cgroup, &host.at("proc")), None);
     let host = host.file(
         &format!("{job}/step_0/user/task_0/cgroup.procs"),
         &format!("{}\n", std::process::id()),
