@@ -1,6 +1,7 @@
 //! `sw-bpf attach` and `--once` on what runs already.
 
 mod ends;
+mod job;
 mod jq;
 mod lines;
 mod once;

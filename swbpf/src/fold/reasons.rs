@@ -38,7 +38,7 @@ impl Fold {
             "needed_peak_samples",
             "not sampled",
         );
-        let no_bound = if memory.needed_bytes.is_some() && self.last.kernel.is_some() {
+        let no_bound = if memory.needed_bytes.is_some() && self.counted().is_some() {
             LOST
         } else {
             &not_counted

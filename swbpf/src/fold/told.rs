@@ -41,7 +41,7 @@ impl Fold {
     }
 
     /// What the kernel programs hold of memory, where they can count it.
-    fn counted(&self) -> Option<&KernelReading> {
+    pub(super) fn counted(&self) -> Option<&KernelReading> {
         self.last
             .kernel
             .as_ref()
