@@ -2,16 +2,16 @@
 
 mod quantity;
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{EXIT_CODES, EXIT_CODES_OF_RUN, Error};
+use crate::job::id::{IdError, JobId};
 
 /// What sw-bpf is asked to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,11 +71,23 @@ pub struct Once {
 /// What to measure.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
+    /// This job on this host.
+    Job {
+        /// Its id.
+        id: JobId,
+        /// Slurm's name of the node, where several of them share the host.
+        node: Option<String>,
+    },
+    /// The job that the caller is in, else the only one of the caller's that runs here.
+    Mine {
+        /// As above.
+        node: Option<String>,
+    },
     /// The cgroup of this directory.
     Cgroup(PathBuf),
     /// The cgroup of this process.
     Pid(u32),
-    /// The cgroup of the caller.
+    /// The job that the caller is in, else the cgroup of the caller.
     Own,
 }
 
@@ -88,16 +100,24 @@ pub enum ForcedSource {
     Sampled,
 }
 
-/// Exact memory peak and busy cores of any command or cgroup, counted in the kernel
+/// Exact memory peak and busy cores of a Slurm job, or of any command or cgroup, counted in the kernel
 #[derive(Debug, Parser)]
-#[command(name = "sw-bpf", version, arg_required_else_help = true, after_help = exit_codes())]
-#[command(override_usage = "sw-bpf run [OPTIONS] -- COMMAND [ARGS]...\n       \
-    sw-bpf attach [--json FILE] <--cgroup PATH | --pid PID>\n       \
-    sw-bpf --once [--json] [--cgroup PATH | --pid PID] [--window TIME]")]
+#[command(name = "sw-bpf", version, after_help = exit_codes())]
+#[command(override_usage = "sw-bpf [JOB]\n       \
+    sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]\n       \
+    sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
+    sw-bpf run [OPTIONS] -- COMMAND [ARGS]...")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<CliVerb>,
-    /// Measure for one window, then answer: the caller's cgroup where no other is named
+    /// Follow this Slurm job on this host, as `attach` does: 123, 123_4, 123+1, 123.0, 123.batch or an SLUID; without it, the
+    /// job that sw-bpf runs in, else your only one here
+    #[arg(value_name = "JOB", value_parser = job_id)]
+    job: Option<JobId>,
+    /// Slurm's name of the node, where several slurmd share this host
+    #[arg(long, global = true, value_name = "NODE")]
+    node: Option<String>,
+    /// Measure for one window, then answer: the job that sw-bpf runs in, else its own cgroup, where no other is named
     #[arg(long)]
     once: bool,
     /// Use this source or fail, instead of the best that there is
@@ -133,54 +153,48 @@ enum CliVerb {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "sw-bpf attach [--json FILE] <--cgroup PATH | --pid PID>")]
-#[command(group = ArgGroup::new("target").args(["cgroup", "pid"]).required(true))]
+#[command(override_usage = "sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]")]
 struct CliAttach {
+    /// This Slurm job on this host: 123, 123_4, 123+1, 123.0, 123.batch or an SLUID; without it, the job that sw-bpf runs in,
+    /// else your only one here
+    #[arg(value_name = "JOB", value_parser = job_id)]
+    job: Option<JobId>,
     /// Measure the cgroup of this directory
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "job")]
     cgroup: Option<PathBuf>,
     /// Measure the cgroup of this process
-    #[arg(long, value_name = "PID", value_parser = quantity::pid)]
+    #[arg(long, value_name = "PID", value_parser = quantity::pid, conflicts_with_all = ["job", "cgroup"])]
     pid: Option<u32>,
     /// Write a record: one JSON object a line, the last one the summary
     #[arg(long, value_name = "FILE", value_parser = record())]
     json: Option<PathBuf>,
-    #[arg(value_name = "JOB", hide = true, value_parser = refuse_job)]
-    job: Option<Infallible>,
 }
 
 /// Reads the arguments, the name of the program first among them.
 pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Error> {
     let cli = Cli::try_parse_from(typed)?;
     let verb = match cli.verb {
-        Some(_) if cli.once => {
-            let refusal = "'--once' stands alone: drop it, or the command after it";
-            return Err(Cli::command().error(ErrorKind::ArgumentConflict, refusal).into());
+        Some(_) if cli.once || cli.job.is_some() => {
+            let alone = if cli.once { "'--once'" } else { "JOB" };
+            let refusal = format!("{alone} stands alone: drop it, or the command after it");
+            return Err(refuse(ErrorKind::ArgumentConflict, &refusal));
+        }
+        Some(CliVerb::Run(_)) if cli.node.is_some() => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "'--node' goes with a job: drop it",
+            ));
         }
         Some(CliVerb::Run(run)) => Verb::Run(run),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
-            target: target(attach.cgroup, attach.pid),
+            target: target(attach.job, attach.cgroup, attach.pid, cli.node, Unnamed::Mine)?,
             json: attach.json,
         }),
-        None if cli.once => {
-            let CliOnce {
-                json,
-                cgroup,
-                pid,
-                window,
-            } = cli.options;
-            Verb::Once(Once {
-                target: target(cgroup, pid),
-                window,
-                json,
-            })
-        }
-        None => {
-            let refusal = "nothing to do: say 'run', 'attach' or '--once'";
-            return Err(Cli::command()
-                .error(ErrorKind::MissingRequiredArgument, refusal)
-                .into());
-        }
+        None if cli.once => once(cli.job, cli.node, cli.options)?,
+        None => Verb::Attach(Attach {
+            target: target(cli.job, None, None, cli.node, Unnamed::Mine)?,
+            json: None,
+        }),
     };
     Ok(Invocation {
         verb,
@@ -188,12 +202,69 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
     })
 }
 
-fn target(cgroup: Option<PathBuf>, pid: Option<u32>) -> Target {
-    match (cgroup, pid) {
-        (Some(path), _) => Target::Cgroup(path),
-        (None, Some(pid)) => Target::Pid(pid),
-        (None, None) => Target::Own,
-    }
+fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Verb, Error> {
+    let CliOnce {
+        json,
+        cgroup,
+        pid,
+        window,
+    } = options;
+    Ok(Verb::Once(Once {
+        target: target(job, cgroup, pid, node, Unnamed::Own)?,
+        window,
+        json,
+    }))
+}
+
+/// What is meant where no target is named.
+enum Unnamed {
+    Mine,
+    Own,
+}
+
+fn target(
+    job: Option<JobId>,
+    cgroup: Option<PathBuf>,
+    pid: Option<u32>,
+    node: Option<String>,
+    unnamed: Unnamed,
+) -> Result<Target, Error> {
+    Ok(match (job, cgroup, pid) {
+        (None, Some(_), _) | (None, _, Some(_)) if node.is_some() => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "'--node' goes with a job: drop it",
+            ));
+        }
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "name one target: JOB, '--cgroup' or '--pid'",
+            ));
+        }
+        (Some(id), ..) => Target::Job { id, node },
+        (None, Some(path), _) => Target::Cgroup(path),
+        (None, None, Some(pid)) => Target::Pid(pid),
+        (None, None, None) => match unnamed {
+            Unnamed::Own if node.is_none() => Target::Own,
+            _ => Target::Mine { node },
+        },
+    })
+}
+
+fn refuse(kind: ErrorKind, refusal: &str) -> Error {
+    Cli::command().error(kind, refusal).into()
+}
+
+/// Reads the id of a job; a word is more likely a command that does not exist.
+fn job_id(typed: &str) -> Result<JobId, String> {
+    typed.parse().map_err(|error: IdError| {
+        if typed.starts_with(|c: char| c.is_alphabetic()) {
+            format!("it is no command (run, attach), and as a job: {error}")
+        } else {
+            error.to_string()
+        }
+    })
 }
 
 /// The path of a record. Standard output belongs to the command of `run`, and is named where it is wanted.
@@ -205,10 +276,6 @@ fn record() -> impl TypedValueParser<Value = PathBuf> {
             Ok(path)
         }
     })
-}
-
-fn refuse_job(_: &str) -> Result<Infallible, &'static str> {
-    Err("job ids are not known yet: use --cgroup PATH or --pid PID")
 }
 
 /// The end of `--help`.

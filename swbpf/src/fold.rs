@@ -13,6 +13,7 @@ mod peak;
 mod reading;
 mod reasons;
 mod series;
+mod slurm;
 mod steps;
 mod told;
 mod whole;
@@ -24,6 +25,7 @@ pub use kills::{Kill, is_hit};
 pub use memory::compare;
 pub use overhead::Calibration;
 pub use reading::{KernelReading, Reading, Scan};
+pub use slurm::SlurmJob;
 pub use whole::{Fold, Subject};
 
 /// For each number that is not known, by its dotted key, the reason.

@@ -4,6 +4,7 @@
 //! description in `docs/schema.json` and `docs/fields.md`; the unit stands in the name. A number that is not known is
 //! `null`, and [`Snapshot::unknown`] says why under its dotted key.
 
+mod job;
 mod memory;
 mod steps;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use job::{Gres, Job, NodePart, Requested};
 pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
 pub use steps::{Step, StepTask, Usage};
 
@@ -43,10 +45,12 @@ pub struct Snapshot {
     pub timestamp: String,
     /// Name of this host.
     pub hostname: String,
-    /// Slurm job id, where the target belongs to one.
+    /// Slurm job id, as Slurm shows it: `123`, `123_4`, `123+1`; the raw id where Slurm was not asked.
     pub job_id: Option<String>,
     /// Slurm step id, where the target is one step.
     pub step_id: Option<String>,
+    /// The Slurm job, as Slurm itself describes it.
+    pub job: Option<Job>,
     /// What is measured.
     pub target: Target,
     /// Source of the headline numbers: `kernel`, or `sampled` where the kernel programs could not be used.
@@ -135,6 +139,8 @@ pub enum OwnProcesses {
 pub enum TargetKind {
     /// By `run -- COMMAND`.
     Command,
+    /// By the id of a Slurm job or step.
+    Job,
     /// By `--cgroup PATH`.
     Cgroup,
     /// By `--pid PID`: the cgroup of that process.

@@ -75,6 +75,25 @@ fn attach_takes_one_target() {
         attach(Target::Cgroup("/c".into()), None)
     );
     assert_eq!(verb("sw-bpf attach --pid 7"), attach(Target::Pid(7), None));
+    let job = |id: &str, node: Option<&str>| Target::Job {
+        id: id.parse().expect("an id"),
+        node: node.map(str::to_owned),
+    };
+    for id in ["123", "123_4", "123_[1-9%2]", "123+1", "123.0", "123.batch"] {
+        assert_eq!(
+            verb(&format!("sw-bpf attach {id}")),
+            attach(job(id, None), None),
+            "{id}"
+        );
+        assert_eq!(verb(&format!("sw-bpf {id}")), attach(job(id, None), None), "{id}");
+    }
+    assert_eq!(
+        verb("sw-bpf attach 7 --node cn1 --json r.jsonl"),
+        attach(job("7", Some("cn1")), Some("r.jsonl"))
+    );
+    for line in ["sw-bpf", "sw-bpf attach", "sw-bpf --force-source sampled"] {
+        assert_eq!(verb(line), attach(Target::Mine { node: None }, None), "{line}");
+    }
 }
 
 #[test]
@@ -87,6 +106,11 @@ fn once_has_a_window_and_a_target_of_its_own() {
         })
     };
     assert_eq!(verb("sw-bpf --once"), once(Target::Own, 1_000, false));
+    let job = Target::Job {
+        id: "7.batch".parse().expect("an id"),
+        node: None,
+    };
+    assert_eq!(verb("sw-bpf --once 7.batch --json"), once(job, 1_000, true));
     assert_eq!(
         verb("sw-bpf --once --json --pid 7"),
         once(Target::Pid(7), 1_000, true)
@@ -113,15 +137,20 @@ fn a_source_can_be_forced_before_and_after_the_verb() {
 #[test]
 fn bad_combinations_are_refused_with_the_way_out() {
     for (line, hint) in [
-        ("sw-bpf", "Usage: sw-bpf run"),
+        ("sw-bpf atach", "no command (run, attach)"),
+        ("sw-bpf 12x", "123_4"),
+        ("sw-bpf attach 12.x", ".batch"),
+        ("sw-bpf 12 attach", "JOB stands alone"),
+        ("sw-bpf attach 12 --pid 7", "cannot be used with"),
+        ("sw-bpf --once 12 --pid 7", "name one target"),
+        ("sw-bpf attach --pid 7 --node cn1", "goes with a job"),
+        ("sw-bpf run --node cn1 -- ls", "goes with a job"),
         ("sw-bpf run", "COMMAND"),
         ("sw-bpf run --", "COMMAND"),
         ("sw-bpf run --typo -- ls", "--typo"),
         ("sw-bpf run --json -- ls", "--json <FILE>"),
         ("sw-bpf run --limit-mem lots -- ls", "300M or 1.5G"),
-        ("sw-bpf attach", "<--cgroup <PATH>|--pid <PID>>"),
         ("sw-bpf attach --cgroup /c --pid 7", "cannot be used with"),
-        ("sw-bpf attach 12345", "use --cgroup PATH or --pid PID"),
         ("sw-bpf attach --pid 0", "from 1 to 2147483647"),
         ("sw-bpf attach --pid 4294967295", "from 1 to 2147483647"),
         ("sw-bpf attach --pid abc", "from 1 to 2147483647"),
@@ -134,7 +163,6 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf --once --window 10ms", "50ms to 3600s"),
         ("sw-bpf --once run -- ls", "'--once' stands alone"),
         ("sw-bpf --json run -- ls", "--once"),
-        ("sw-bpf --force-source sampled", "nothing to do"),
     ] {
         let told = refusal(line);
         assert!(told.contains(hint), "{line}: {told}");

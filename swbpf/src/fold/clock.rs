@@ -39,6 +39,11 @@ impl Clock {
         (i128::from(ns) - i128::from(self.ns)) as f64 / 1e9
     }
 
+    /// Seconds from a moment of the wall clock to `ns`.
+    pub fn seconds_since(self, from: Timestamp, ns: u64) -> f64 {
+        self.wall_at(ns).duration_since(from).as_secs_f64()
+    }
+
     /// The moment `ns` in RFC 3339, UTC, to the microsecond.
     pub fn rfc3339(self, ns: u64) -> String {
         format!("{:.6}", self.wall_at(ns))

@@ -141,11 +141,9 @@ impl Fold {
     pub(super) fn note_absent(&self, exit: Option<Exit>, unknown: &mut Unknown) {
         let target = &self.subject.target;
         let mut because = Reasons { prefix: "", unknown };
-        because.unless(false, "job_id", "the target was not named by a job");
-        because.unless(false, "step_id", "the target was not named by a job");
         because.unless(false, "gpus", "this version reads no graphics processors");
         because.unless(
-            self.subject.from_start,
+            self.elapsed(self.begin, self.last.ns).is_some(),
             "elapsed_seconds",
             "the target ran before it was measured",
         );

@@ -11,6 +11,7 @@ use super::{
     overhead::Calibration,
     peak::Witnesses,
     series::Series,
+    slurm::SlurmJob,
 };
 use crate::{
     job::cgroup::slurm::Role,
@@ -28,6 +29,8 @@ pub struct Subject {
     pub target: Target,
     /// What it is to a Slurm job.
     pub role: Option<Role>,
+    /// That job.
+    pub slurm: SlurmJob,
     /// Whether it was tracked from its birth.
     pub from_start: bool,
     /// How the numbers are obtained.
@@ -203,6 +206,7 @@ impl Fold {
         let cpu = cpu::told(&self.first, from, last, self.cores_peak, &mut unknown);
         let memory = self.memory(from.ns, &mut unknown);
         let steps = self.steps(kind, &memory, &mut unknown);
+        self.note_job(&mut unknown);
         self.note_absent(exit, &mut unknown);
         Snapshot {
             schema_version: SCHEMA_VERSION,
@@ -210,12 +214,17 @@ impl Fold {
             kind,
             timestamp: self.begin.rfc3339(last.ns),
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            job_id: None,
-            step_id: None,
+            job_id: self.subject.slurm.job_id.clone(),
+            step_id: self
+                .subject
+                .role
+                .and_then(Role::step)
+                .map(|step| step.to_string()),
+            job: self.subject.slurm.facts.clone(),
             target: self.subject.target.clone(),
             source: self.source(),
             window_seconds: (i128::from(last.ns) - i128::from(from.ns)) as f64 / 1e9,
-            elapsed_seconds: self.subject.from_start.then_some(seconds),
+            elapsed_seconds: self.elapsed(self.begin, last.ns),
             coverage: Coverage {
                 from: self.begin.rfc3339(self.begin.ns()),
                 to: self.begin.rfc3339(last.ns),

@@ -65,9 +65,13 @@ fn header(page: &mut Page, snapshot: &Snapshot) {
             let path = escape::tail(&target.cgroup, columns - begin.len());
             begin + &path
         }
+        (TargetKind::Job, ..) => escape::head(&job_title(snapshot), columns),
         _ => escape::tail(&target.cgroup, columns),
     };
     page.line(&format!("sw-bpf: {what}"));
+    if target.kind == TargetKind::Job {
+        page.line(&escape::tail(&target.cgroup, WIDTH));
+    }
     let span = duration(snapshot.elapsed_seconds.unwrap_or(snapshot.coverage.seconds));
     page.line(&match snapshot.exit {
         Some(Exit {
@@ -77,6 +81,23 @@ fn header(page: &mut Page, snapshot: &Snapshot) {
         Some(_) => format!("ended after {span}"),
         None => format!("measured for {}", duration(snapshot.coverage.seconds)),
     });
+}
+
+/// `job 77.0 of alice: train`.
+fn job_title(snapshot: &Snapshot) -> String {
+    let id = snapshot.job_id.as_deref().unwrap_or_default();
+    let step = snapshot
+        .step_id
+        .as_ref()
+        .map_or(String::new(), |step| format!(".{step}"));
+    let job = snapshot.job.as_ref();
+    let user = job.and_then(|job| job.user.as_ref());
+    let name = job.and_then(|job| job.name.as_ref());
+    format!(
+        "job {id}{step}{}{}",
+        user.map_or(String::new(), |user| format!(" of {user}")),
+        name.map_or(String::new(), |name| format!(": {name}")),
+    )
 }
 
 /// The command as a shell would take it.

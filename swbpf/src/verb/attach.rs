@@ -8,7 +8,7 @@ use super::{
     meter::Meter,
     outside::leave,
     signals::Signals,
-    target::choose,
+    target::{Room, choose},
 };
 use crate::{
     cli::{self, ForcedSource},
@@ -21,7 +21,7 @@ use crate::{
 /// A line a second on standard output, and the summary at the end.
 pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
-    let mut chosen = choose(&hierarchies, &attach.target)?;
+    let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
     let whereabouts = leave(&hierarchies, &chosen.cgroup);

@@ -55,6 +55,7 @@ impl Meter {
         let Chosen {
             cgroup,
             told: mut target,
+            slurm,
             from_birth,
             ..
         } = chosen;
@@ -91,6 +92,7 @@ impl Meter {
         let subject = Subject {
             target,
             role,
+            slurm,
             from_start: from_birth,
             probes,
             cpus: facts.cpus,

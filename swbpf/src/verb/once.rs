@@ -9,7 +9,7 @@ use super::{
     meter::Meter,
     outside::leave,
     signals::survive_file_limit,
-    target::choose,
+    target::{Room, choose},
 };
 use crate::{
     cli::{ForcedSource, Once},
@@ -23,7 +23,12 @@ use crate::{
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     survive_file_limit()?;
     let hierarchies = Hierarchies::detect()?;
-    let mut chosen = choose(&hierarchies, &once.target)?;
+    let room = if once.json {
+        Room::ForTheAnswerAlone
+    } else {
+        Room::ForWords
+    };
+    let mut chosen = choose(&hierarchies, &once.target, room).await?;
     let whereabouts = leave(&hierarchies, &chosen.cgroup);
     chosen.told.own_processes = whereabouts.own;
     if let Some(reason) = &whereabouts.reason {

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     cli::{self, ForcedSource},
     error::Error,
+    fold::SlurmJob,
     job::cgroup::{Hierarchies, OwnCgroup},
     out::{self, text},
     snapshot::{Exit, Kind, TargetKind},
@@ -40,6 +41,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
         told: told(own.cgroup(), TargetKind::Command, None, Some(command)),
         cgroup: own.cgroup().clone(),
         job: None,
+        slurm: SlurmJob::default(),
         from_birth: true,
     };
     let signals = Signals::catch()?;

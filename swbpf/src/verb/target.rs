@@ -2,13 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
+use super::{facts, mine};
 use crate::{
     cli,
     error::Error,
-    job::cgroup::{
-        Cgroup, Controller, Hierarchies,
-        slurm::{JobPlace, Role, role},
+    fold::SlurmJob,
+    job::{
+        cgroup::{
+            Cgroup, Controller, Hierarchies,
+            slurm::{JobPlace, Role, role},
+        },
+        find::{self, Caller, Found, Question},
+        id::JobId,
+        slurm::Slurm,
     },
+    out,
     snapshot::{OwnProcesses, Target, TargetKind},
 };
 
@@ -20,6 +30,8 @@ pub struct Chosen {
     pub told: Target,
     /// The Slurm job that it is, or is a part of.
     pub job: Option<OfJob>,
+    /// How that job is told.
+    pub slurm: SlurmJob,
     /// Whether nothing has been in it yet.
     pub from_birth: bool,
 }
@@ -40,19 +52,104 @@ impl Chosen {
     }
 }
 
-/// The cgroup that was named.
-pub fn choose(hierarchies: &Hierarchies, named: &cli::Target) -> Result<Chosen, Error> {
-    let (cgroup, kind, pid) = match named {
-        cli::Target::Cgroup(path) => (hierarchies.cgroup_at(path)?, TargetKind::Cgroup, None),
-        cli::Target::Pid(pid) => (hierarchies.cgroup_of_pid(*pid)?, TargetKind::Pid, Some(*pid)),
-        cli::Target::Own => {
-            let pid = std::process::id();
-            (hierarchies.cgroup_of_pid(pid)?, TargetKind::Pid, Some(pid))
+/// Finds what was named. A job that has not started is explained on standard output where there is room for it.
+pub async fn choose(hierarchies: &Hierarchies, named: &cli::Target, room: Room) -> Result<Chosen, Error> {
+    match named {
+        cli::Target::Job { id, node } => job(hierarchies, id, node.as_deref(), room).await,
+        cli::Target::Mine { node } => {
+            let id = mine::job(hierarchies, node.as_deref()).await?;
+            job(hierarchies, &id, node.as_deref(), room).await
         }
+        cli::Target::Own => match mine::own_job() {
+            Some(id) => job(hierarchies, &id, None, room).await,
+            None => {
+                let pid = std::process::id();
+                let cgroup = hierarchies.cgroup_of_pid(pid)?;
+                Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
+            }
+        },
+        cli::Target::Cgroup(path) => {
+            let cgroup = hierarchies.cgroup_at(path)?;
+            Ok(chosen(hierarchies, cgroup, TargetKind::Cgroup, None))
+        }
+        cli::Target::Pid(pid) => {
+            let cgroup = hierarchies.cgroup_of_pid(*pid)?;
+            Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(*pid)))
+        }
+    }
+}
+
+/// Whether standard output may have more than the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It is read by a person.
+    ForWords,
+    /// It is read by a program.
+    ForTheAnswerAlone,
+}
+
+fn chosen(hierarchies: &Hierarchies, cgroup: Cgroup, kind: TargetKind, pid: Option<u32>) -> Chosen {
+    let job = job_of(hierarchies, &cgroup);
+    let name = job.as_ref().map(|job| job.place.name.to_string());
+    Chosen {
+        told: told(&cgroup, kind, pid, None),
+        slurm: SlurmJob {
+            job_id: name,
+            facts: None,
+            why_no_facts: Some("Slurm was not asked, since the target was not named by a job".to_owned()),
+            started: None,
+        },
+        job,
+        from_birth: false,
+        cgroup,
+    }
+}
+
+/// A job by its id.
+async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Room) -> Result<Chosen, Error> {
+    let slurm = Slurm::default();
+    let asked = slurm.facts(id).await;
+    let question = Question {
+        id,
+        wanted_node: node,
+        asked: asked.as_ref().map(Vec::as_slice),
+        caller: &Caller::current(hierarchies),
+    };
+    let found = find::find(hierarchies, &question)?;
+    if let Found::Pending(facts) = &found
+        && room == Room::ForWords
+    {
+        let cap = match facts.partition.as_deref() {
+            Some(partition) => slurm.partition_limit(partition).await.ok(),
+            None => None,
+        };
+        let _ = out::tell(&find::explain(facts, cap, Timestamp::now()))?;
+    }
+    let here = found.or_refuse(id)?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let (cgroup, below) = match here.step {
+        Some(step) => {
+            let path = here.place.step_path(step);
+            let below = path
+                .strip_prefix(here.place.cgroup.path())
+                .unwrap_or(&path)
+                .to_owned();
+            (hierarchies.cgroup_at(&path)?, below)
+        }
+        None => (here.place.cgroup.clone(), PathBuf::new()),
     };
     Ok(Chosen {
-        told: told(&cgroup, kind, pid, None),
-        job: job_of(hierarchies, &cgroup),
+        told: told(&cgroup, TargetKind::Job, None, None),
+        slurm: SlurmJob {
+            job_id: Some(here.shown.to_string()),
+            facts: facts::told(&here, &host),
+            why_no_facts: asked.err().map(|unknown| unknown.to_string()),
+            started: here.facts.as_ref().and_then(|facts| facts.start),
+        },
+        job: Some(OfJob {
+            place: here.place,
+            below,
+        }),
         from_birth: false,
         cgroup,
     })

@@ -20,6 +20,11 @@ pub fn with_names(mut snapshot: Snapshot, name: &str, path: &str) -> Snapshot {
     oom.step_id = Some(name.into());
     oom.task_id = Some(u32::MAX);
     snapshot.oom_kills = vec![oom];
+    snapshot.job_id = snapshot.job_id.map(|_| name.into());
+    if let Some(job) = &mut snapshot.job {
+        job.name = Some(name.into());
+        job.user = Some(path.into());
+    }
     for step in snapshot.steps.iter_mut().flatten() {
         step.step_id = name.into();
     }

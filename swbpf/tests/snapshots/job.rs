@@ -4,7 +4,9 @@ use super::*;
 pub fn job() -> Snapshot {
     let mut snapshot = kernel();
     snapshot.kind = Kind::Summary;
-    snapshot.target.kind = TargetKind::Cgroup;
+    snapshot.target.kind = TargetKind::Job;
+    snapshot.job_id = Some("70_7".into());
+    snapshot.job = Some(facts());
     snapshot.target.command = None;
     snapshot.target.pid = None;
     snapshot.target.cgroup = "/sys/fs/cgroup/memory/slurm/uid_1000/job_77".into();
@@ -35,6 +37,47 @@ pub fn job() -> Snapshot {
     snapshot.oom_kills[0].task_id = Some(0);
     snapshot.oom_kills[0].limit_of = LimitOf::Step;
     snapshot
+}
+
+fn facts() -> Job {
+    Job {
+        job_id: 77,
+        array_job_id: Some(70),
+        array_task_id: Some(7),
+        het_job_id: None,
+        het_job_offset: None,
+        sluid: None,
+        name: Some("train".into()),
+        user: Some("alice".into()),
+        account: Some("physics".into()),
+        partition: Some("main".into()),
+        state: Some("RUNNING".into()),
+        started_at: Some("2026-11-30T01:52:03Z".into()),
+        ends_at: Some("2026-11-30T02:52:03Z".into()),
+        time_limit_seconds: Some(3600),
+        nodes: Some(vec!["node1".into()]),
+        node_count: Some(1),
+        requested: Requested {
+            memory_per_node_bytes: Some(2 * GIB),
+            memory_per_cpu_bytes: None,
+            cpus: Some(2),
+            tasks: Some(1),
+            cpus_per_task: Some(2),
+            tres: Some(BTreeMap::from([("cpu".into(), 2), ("mem".into(), 2 * GIB)])),
+        },
+        here: Some(NodePart {
+            node: "node1".into(),
+            cpus: Some(2),
+            cpu_ids: Some(vec![0, 1]),
+            memory_bytes: Some(2 * GIB),
+            gres: vec![Gres {
+                name: "gpu".into(),
+                kind: None,
+                count: Some(1),
+                indices: Some(vec![0]),
+            }],
+        }),
+    }
 }
 
 fn step(step_id: &str, peak: u64, has_ended: bool, tasks: Vec<StepTask>) -> Step {

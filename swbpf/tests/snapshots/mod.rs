@@ -53,6 +53,7 @@ pub fn kernel() -> Snapshot {
         hostname: "node1".into(),
         job_id: None,
         step_id: None,
+        job: None,
         target: Target {
             kind: TargetKind::Command,
             cgroup: "/sys/fs/cgroup/memory/sw-bpf/run-4240".into(),
