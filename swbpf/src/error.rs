@@ -103,11 +103,11 @@ pub enum Error {
         /// The id given.
         pid: u32,
     },
-    /// The id means several jobs of this host.
-    #[error("{id} means several jobs here, name one of them:{}", lines(.candidates))]
+    /// Several jobs of this host are meant.
+    #[error("{what}, name one of them:{}", lines(.candidates))]
     JobSeveral {
-        /// The id given.
-        id: String,
+        /// What there are several of, and why.
+        what: String,
         /// What to name instead.
         candidates: Vec<String>,
     },
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn several_jobs_are_listed_one_a_line() {
         let error = Error::JobSeveral {
-            id: "7".into(),
+            what: "7 means several jobs here".into(),
             candidates: vec!["7_1".into(), "7_2".into()],
         };
         assert_eq!(

@@ -50,7 +50,7 @@ pub async fn job(hierarchies: &Hierarchies, node: Option<&str>) -> Result<JobId,
         }),
         [one] => Ok(id_of(one)),
         ref several => Err(Error::JobSeveral {
-            id: "no id at all".to_owned(),
+            what: "several jobs of yours run here".to_owned(),
             candidates: listed(several, user.uid).await,
         }),
     }
@@ -101,7 +101,9 @@ async fn listed(places: &[&JobPlace], uid: u32) -> Vec<String> {
             JobDirName::Id(id) => names.get(&id),
             JobDirName::Sluid(_) => None,
         };
-        let node = place.node.as_ref().map_or(String::new(), |node| {
+        let is_twice = places.iter().filter(|other| other.name == place.name).count() > 1;
+        let node = place.node.as_ref().filter(|_| is_twice);
+        let node = node.map_or(String::new(), |node| {
             format!(" on node {}", escape::head(node, NAME))
         });
         match known {

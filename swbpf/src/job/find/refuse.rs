@@ -15,7 +15,7 @@ impl Found {
         Err(match self {
             Self::Here(here) => return Ok(*here),
             Self::Several(candidates) => Error::JobSeveral {
-                id,
+                what: format!("{id} means several jobs here"),
                 candidates: candidates
                     .into_iter()
                     .map(|candidate| match candidate.node {

@@ -1,0 +1,123 @@
+//! The numbers of a job are its own: with several nodes on one host, and with sw-bpf inside of it.
+
+use std::fs;
+
+use support::measure::MIB;
+use support::slurm::{Config, run};
+
+use super::{LIMIT, answered, assert_holds, bytes, cluster, need, refused, root, step};
+
+fn hold(size: &str) -> String {
+    format!("#!/bin/sh\nworkload anon --size {size} --hold-ms 30000\n")
+}
+
+#[test]
+fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config {
+        nodes: 2,
+        ..Config::default()
+    });
+    let small = slurm.sbatch(&hold("30M"), &["--mem=300M", "-w", "swbpf1"]);
+    let large = slurm.sbatch(&hold("150M"), &["--mem=300M", "-w", "swbpf2"]);
+    for (job, mib, node) in [(small, 30, "swbpf1"), (large, 150, "swbpf2")] {
+        let id = job.to_string();
+        support::measure::wait_until("the job holds its memory", || {
+            let answer = run(
+                &mut root(&slurm, &["--once", "--json", "--window=200ms", &id]),
+                LIMIT,
+            );
+            answer.status.success()
+                && bytes(
+                    &support::command::snapshot(answer.stdout.trim_end())["memory"],
+                    "needed_bytes",
+                ) >= mib * MIB
+        });
+        let answer = answered(root(&slurm, &["--once", "--json", "--window=200ms", &id]));
+        assert_holds(&answer["memory"], mib);
+        assert_eq!(answer["job"]["here"]["node"], node);
+        let (code, line) = refused(root(&slurm, &["--once", "--node=node9", &id]));
+        assert_ne!(code, Some(0), "{line}");
+    }
+    // One job on both: which of its cgroups is meant has to be said.
+    let script =
+        "#!/bin/sh\nsrun -N2 -n2 sh -c 'workload anon --size $((20 + 40 * SLURM_PROCID))M --hold-ms 30000'\n";
+    let both = slurm.sbatch(script, &["--mem=300M", "-N2", "-n2"]);
+    let id = both.to_string();
+    let on = |node: &str| {
+        let mut command = root(&slurm, &["--once", "--json", "--window=200ms", &id]);
+        command.args(["--node", node]);
+        run(&mut command, LIMIT)
+    };
+    for (node, mib) in [("swbpf1", 20), ("swbpf2", 60)] {
+        support::measure::wait_until("the job holds its memory", || {
+            let answer = on(node);
+            answer.status.success()
+                && bytes(
+                    &support::command::snapshot(answer.stdout.trim_end())["memory"],
+                    "needed_bytes",
+                ) >= mib * MIB
+        });
+        let answer = support::command::snapshot(&on(node).good());
+        assert_holds(&answer["memory"], mib);
+    }
+    let answer = run(&mut root(&slurm, &[&id]), LIMIT);
+    assert_eq!(answer.status.code(), Some(2), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("swbpf1") && answer.stderr.contains("swbpf2"),
+        "{}",
+        answer.stderr
+    );
+    for job in [small, large, both] {
+        slurm.scancel(job);
+    }
+}
+
+/// `srun --overlap` as root puts sw-bpf into a step of the job that it measures.
+#[test]
+fn its_own_step_does_not_count() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config::default());
+    // Slurm lets no one make a step in the job of another, not even root.
+    let script = slurm.dir("work").join("roots");
+    fs::write(&script, hold("30M")).expect("a script");
+    let script = script.to_str().expect("text");
+    let id = slurm.client(
+        "sbatch",
+        &["--parsable", "--output=/dev/null", "--mem=300M", script],
+    );
+    support::measure::wait_until("the job holds its memory", || {
+        let answer = run(
+            &mut root(&slurm, &["--once", "--json", "--window=200ms", &id]),
+            LIMIT,
+        );
+        answer.status.success()
+            && bytes(
+                &support::command::snapshot(answer.stdout.trim_end())["memory"],
+                "needed_bytes",
+            ) >= 30 * MIB
+    });
+    let mut srun = slurm.as_root("srun");
+    srun.args([
+        "--overlap",
+        "--mem=0",
+        &format!("--jobid={id}"),
+        "sw-bpf",
+        "--once",
+        "--json",
+        "--window=300ms",
+        &id,
+    ]);
+    let answer = answered(srun);
+    assert_eq!(answer["source"], "kernel");
+    assert_eq!(answer["target"]["own_processes"], "left");
+    assert_holds(&answer["memory"], 30);
+    // Its own step has a daemon of Slurm's and nothing else.
+    let own = step(&answer, "0");
+    assert!(bytes(own, "needed_bytes") < 2 * MIB, "{own}");
+    slurm.client("scancel", &[&id]);
+}
