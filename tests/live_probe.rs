@@ -148,21 +148,45 @@ fn cgroups_born_below_have_slots_of_their_own() {
         })
         .sum();
     assert_eq!(of_tasks, busy, "all time is of a task");
+}
 
-    // Slots that are given back are used again, from nothing; without one, a cgroup counts for the one above it.
+/// Slots that are given back are used again, from nothing; without one, a cgroup counts for the one above it.
+#[test]
+fn slots_below_are_used_again_and_their_lack_is_told() {
+    if !need_bpf() {
+        return;
+    }
+    let own = own_cgroup();
+    let mut probe = Probe::load(&plan_here(), ROOM, None).expect("kernel programs");
+    let top = probe
+        .track(own.cgroup().id(), Start::default(), 2)
+        .expect("a slot");
+    let used = own.cgroup().path().join("used");
+    fs::create_dir(&used).expect("a cgroup");
+    run_in(&used, "16M");
+    fs::remove_dir(&used).expect("an empty cgroup");
+    let below = probe.below().expect("the table");
+    assert_eq!(below.len(), 1);
     probe.release(&below).expect("their slots");
     assert_eq!(probe.below().expect("the table"), []);
-    let many: Vec<_> = (0..ROOM.below + 1)
+    let many: Vec<_> = (0..=ROOM.below)
         .map(|n| own.cgroup().path().join(format!("step_{n}")))
         .collect();
-    many.iter().for_each(|dir| fs::create_dir(dir).expect("a cgroup"));
+    for dir in &many {
+        fs::create_dir(dir).expect("a cgroup");
+    }
     assert_eq!(probe.losses().expect("losses").without_slot, 1);
     for below in probe.below().expect("the table") {
         let reading = probe.read(below.slot).expect("a reading");
         assert_eq!((reading.level, reading.peak.level), (0, 0), "{below:?}");
     }
-    many.iter()
-        .for_each(|dir| fs::remove_dir(dir).expect("an empty cgroup"));
+    let peak = |probe: &Probe| probe.read(top).expect("a reading").peak.level;
+    assert!(peak(&probe) < (32 * MIB / 4096).cast_signed());
+    run_in(many.last().expect("a cgroup"), "32M");
+    assert!(peak(&probe) >= (32 * MIB / 4096).cast_signed());
+    for dir in &many {
+        fs::remove_dir(dir).expect("an empty cgroup");
+    }
 }
 
 /// A cgroup that was there before gets a slot once, and one that the kernel has given a slot gets no second one.

@@ -110,8 +110,8 @@ pub enum ForcedSource {
 struct Cli {
     #[command(subcommand)]
     verb: Option<CliVerb>,
-    /// Follow this Slurm job on this host, as `attach` does: 123, 123_4, 123+1, 123.0, 123.batch or an SLUID; without it, the
-    /// job that sw-bpf runs in, else your only one here
+    /// Follow this Slurm job on this host, as `attach` does: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID; without it,
+    /// the job that sw-bpf runs in, else your only one here
     #[arg(value_name = "JOB", value_parser = job_id)]
     job: Option<JobId>,
     /// Slurm's name of the node, where several slurmd share this host
@@ -155,8 +155,8 @@ enum CliVerb {
 #[derive(Debug, Args)]
 #[command(override_usage = "sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]")]
 struct CliAttach {
-    /// This Slurm job on this host: 123, 123_4, 123+1, 123.0, 123.batch or an SLUID; without it, the job that sw-bpf runs in,
-    /// else your only one here
+    /// This Slurm job on this host: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID; without it, the job that sw-bpf runs
+    /// in, else your only one here
     #[arg(value_name = "JOB", value_parser = job_id)]
     job: Option<JobId>,
     /// Measure the cgroup of this directory
@@ -217,6 +217,7 @@ fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Ve
 }
 
 /// What is meant where no target is named.
+#[derive(Clone, Copy)]
 enum Unnamed {
     Mine,
     Own,

@@ -1,158 +1,15 @@
-//! A job's tree as Slurm makes it on version 1, with known programs in it: rows for steps and tasks, kills, the end.
+//! Rows for the steps and tasks of a job, and its end.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::path::Path;
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::command::{answer, output, record, sw_bpf};
-use support::measure::{MIB, program};
-use support::need_bpf;
-use swbpf::job::cgroup::{Controller, Hierarchies, Version};
+use support::command::{answer, output, sw_bpf};
+use support::measure::{MIB, program, wait_until};
+use swbpf::job::cgroup::Controller;
 
-/// Number of a job that no Slurm of this machine gives.
-const JOB: u32 = 4_000_000_001;
-
-/// The directory of a job in the hierarchy of a controller; removed with all below it when dropped.
-struct Tree {
-    root: PathBuf,
-    job: PathBuf,
-}
-
-impl Tree {
-    /// `None` where jobs lie otherwise here; the test counts as skipped.
-    fn new(controller: Controller) -> Option<Self> {
-        if !need_bpf() {
-            return None;
-        }
-        let hierarchies = Hierarchies::detect().expect("a cgroup hierarchy");
-        if hierarchies.version_of(controller) != Some(Version::V1) {
-            support::skipped("a tree of version 1 needs that version");
-            return None;
-        }
-        let root = hierarchies.cgroup_at(Path::new("/")).expect("the root");
-        let root = root.dir(controller).expect("a mount").path.clone();
-        let root = root.join(format!("slurm_test{}", std::process::id()));
-        let job = root.join(format!("uid_0/job_{JOB}"));
-        fs::create_dir_all(&job).expect("a cgroup");
-        Some(Self { root, job })
-    }
-
-    /// Makes a cgroup below the job.
-    fn make(&self, below: &str) -> PathBuf {
-        let path = self.job.join(below);
-        fs::create_dir_all(&path).expect("a cgroup");
-        path
-    }
-
-    /// Runs a workload in a cgroup below the job, which is made, to its end.
-    fn run(&self, below: &str, arguments: &[&str]) -> ExitStatus {
-        start_in(&self.make(below), program("workload").as_os_str(), arguments)
-            .wait()
-            .expect("an end")
-    }
-
-    /// Starts `sw-bpf attach` on the job, and waits for its first line, after which nothing is missed.
-    fn attach(&self, record: &Path) -> Child {
-        let mut command = sw_bpf(&["attach", "--json"]);
-        command.arg(record).arg("--cgroup").arg(&self.job);
-        let child = command.stdout(Stdio::null()).spawn().expect("sw-bpf starts");
-        support::measure::wait_until("a line of the record", || {
-            fs::metadata(record).is_ok_and(|file| file.len() > 0)
-        });
-        child
-    }
-
-    fn remove(&self, below: &str) {
-        fs::remove_dir(self.job.join(below)).expect("an empty cgroup");
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        remove_all(&self.root);
-    }
-}
-
-/// Ends what a failed test left running.
-fn remove_all(dir: &Path) {
-    let left = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-    for pid in left.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
-        let _ = kill_process(pid, Signal::KILL);
-    }
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_all(&entry.path());
-        }
-    }
-    // A process that has just ended can be in the way for a moment.
-    for _ in 0..100 {
-        if fs::remove_dir(dir).is_ok() {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-}
-
-/// Starts a program in a cgroup.
-fn start_in(cgroup: &Path, program: &OsStr, arguments: &[&str]) -> Child {
-    let mut command = Command::new("sh");
-    command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]);
-    command.arg(cgroup).arg(program).args(arguments);
-    command
-        .stdout(Stdio::piped())
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("a shell")
-}
-
-/// The last line of the record, after the end of the measurement.
-fn summary(mut child: Child, path: &Path) -> Value {
-    assert!(child.wait().expect("an end").success());
-    record(path).pop().expect("a line")
-}
-
-fn step<'a>(summary: &'a Value, step_id: &str) -> &'a Value {
-    let steps = summary["steps"].as_array().expect("steps");
-    steps
-        .iter()
-        .find(|step| step["step_id"] == step_id)
-        .unwrap_or_else(|| panic!("no step {step_id} in {steps:#?}"))
-}
-
-fn peak(row: &Value) -> u64 {
-    row["needed_peak_bytes"]
-        .as_u64()
-        .unwrap_or_else(|| panic!("no peak: {row}"))
-}
-
-fn assert_holds(row: &Value, mib: u64) {
-    let peak = peak(row);
-    assert!(
-        (mib * MIB..(mib + 2) * MIB).contains(&peak),
-        "{peak} for {mib} MiB: {row}"
-    );
-}
-
-/// Whether a row is known to the byte. Where an interrupt gave kernel memory back unseen, none is that was there then.
-fn is_exact(row: &Value, summary: &Value) -> bool {
-    row["error_bound_bytes"] == 0 || summary["loss"]["kernel_memory_misses"] != 0
-}
-
-/// A job whose batch step lives until it is ended.
-fn batch(tree: &Tree) -> Child {
-    start_in(&tree.make("step_batch/task_0"), OsStr::new("sleep"), &["60"])
-}
-
-fn end(mut child: Child) {
-    child.kill().expect("a live process");
-    assert_eq!(child.wait().expect("an end").signal(), Some(9));
-}
+use super::tree::{Tree, assert_holds, batch, end, is_exact, start_in, step, summary};
 
 /// Four tasks that spike one after the other: each has its own peak, and the job's is that of the fattest, not their sum.
 #[test]
@@ -248,104 +105,6 @@ fn no_step_is_missed_that_begins_while_it_attaches() {
     assert_eq!(summary["loss"]["without_row"], 0);
 }
 
-/// Nested limits: the level that was hit is named, with what was needed there.
-#[test]
-fn a_kill_names_whose_limit_was_hit() {
-    let Some(tree) = Tree::new(Controller::Memory) else {
-        return;
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("record");
-    let script = batch(&tree);
-    let attached = tree.attach(&path);
-    let mut expected = Vec::new();
-    for (below, limited, of, mib) in [
-        ("step_0/task_0", "step_0/task_0", "task", 16),
-        ("step_1/task_0", "step_1", "step", 24),
-        ("step_2/task_0", "", "job", 48),
-    ] {
-        tree.make(below);
-        let limit = tree.job.join(limited).join("memory.limit_in_bytes");
-        fs::write(&limit, format!("{mib}M")).expect("a limit");
-        let status = tree.run(below, &["anon", "--size", "200M", "--hold-ms", "1"]);
-        assert_eq!(status.signal(), Some(9), "{below}");
-        expected.push((of, mib * MIB, tree.job.join(limited)));
-    }
-    // A child is killed, and its parent goes on.
-    let parent = start_in(
-        &tree.make("step_0/task_1"),
-        OsStr::new("sh"),
-        &[
-            "-c",
-            "\"$0\" anon --size 200M; sleep 0.5",
-            program("workload").to_str().expect("text"),
-        ],
-    );
-    assert!(parent.wait_with_output().expect("an end").status.success());
-    end(script);
-    let summary = summary(attached, &path);
-    let kills = summary["oom_kills"].as_array().expect("kills");
-    assert_eq!(kills.len(), 4, "{kills:#?}");
-    for (kill, (of, limit, dir)) in kills.iter().zip(expected) {
-        assert_eq!(kill["limit_of"], of, "{kill}");
-        assert_eq!(kill["limit_bytes"], limit);
-        assert_eq!(
-            kill["limit_cgroup"],
-            dir.to_str().expect("text").trim_end_matches('/')
-        );
-        let needed = kill["needed_bytes"].as_u64().expect("a number");
-        assert!((limit - MIB..=limit).contains(&needed), "{kill}");
-        assert_eq!(
-            (&kill["task_id"], &kill["victim_is_main"]),
-            (&0.into(), &true.into())
-        );
-        assert_eq!(kill["victim"]["comm"], "workload");
-    }
-    let child = &kills[3];
-    assert_eq!(
-        (&child["victim_is_main"], &child["limit_of"]),
-        (&false.into(), &"job".into())
-    );
-    assert_eq!((&child["step_id"], &child["task_id"]), (&"0".into(), &1.into()));
-    assert!(
-        child["went_on_seconds"].as_f64().expect("a span") > 0.4,
-        "{child}"
-    );
-    assert_eq!(step(&summary, "0")["oom_kills"], 2);
-}
-
-/// A hundred kills in a row: a hundred records, each within 1 MiB of the limit.
-#[test]
-fn no_kill_of_a_hundred_is_missed() {
-    let Some(tree) = Tree::new(Controller::Memory) else {
-        return;
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("record");
-    let script = batch(&tree);
-    let attached = tree.attach(&path);
-    let limit = 32 * MIB;
-    let task = tree.make("step_0/task_0");
-    fs::write(tree.job.join("step_0/memory.limit_in_bytes"), limit.to_string()).expect("a limit");
-    for _ in 0..100 {
-        let mut killed = start_in(&task, program("workload").as_os_str(), &["anon", "--size", "64M"]);
-        assert_eq!(killed.wait().expect("an end").signal(), Some(9));
-    }
-    end(script);
-    let summary = summary(attached, &path);
-    let kills = summary["oom_kills"].as_array().expect("kills");
-    assert_eq!(kills.len(), 100);
-    for kill in kills {
-        assert_eq!(
-            (&kill["limit_of"], &kill["limit_bytes"]),
-            (&"step".into(), &limit.into())
-        );
-        let needed = kill["needed_bytes"].as_u64().expect("a number");
-        assert!((limit - MIB..=limit).contains(&needed), "{kill}");
-    }
-    assert_eq!(step(&summary, "0")["oom_kills"], 100);
-}
-
 /// A directory that a user left behind keeps the job's: the end is that no process is left.
 #[test]
 fn the_end_is_that_the_last_process_has_left() {
@@ -361,7 +120,7 @@ fn the_end_is_that_the_last_process_has_left() {
     let summary = summary(attached, &path);
     assert!(tree.job.exists());
     let row = step(&summary, "batch");
-    assert_eq!(row["ended_at"].is_string(), true, "{row}");
+    assert!(row["ended_at"].is_string(), "{row}");
     assert!(
         row["tasks"].as_array().expect("tasks").len() == 1,
         "nested ones are no tasks: {row}"
@@ -411,7 +170,7 @@ fn without_a_memory_cgroup_the_processes_tell() {
         program("workload").as_os_str(),
         &["anon", "--size", "50M", "--hold-ms", "4000"],
     );
-    support::measure::wait_until("memory", || {
+    wait_until("memory", || {
         let mut command = sw_bpf(&["--once", "--json", "--window", "300ms", "--cgroup"]);
         let answer = answer(&output(command.arg(&tree.job)));
         let memory = &answer["memory"];

@@ -3,8 +3,10 @@
 mod ends;
 mod job;
 mod jq;
+mod kills;
 mod lines;
 mod once;
+mod tree;
 mod unprivileged;
 
 use std::io::{BufRead as _, BufReader};

@@ -63,6 +63,7 @@ pub fn error_bound(summary: &Snapshot) -> u64 {
         notices_dropped,
         collisions,
         unseen_switches: _,
+        without_row: _,
         rebased,
     } = loss;
     assert_eq!((other_misses, notices_dropped, collisions), (0, 0, 0), "{loss:?}");

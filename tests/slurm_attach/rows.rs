@@ -32,7 +32,9 @@ fn a_job_has_rows_for_its_steps_and_the_spike_that_the_accounting_misses() {
     }
     let tasks = step(&summary, "1")["tasks"].as_array().expect("tasks");
     assert_eq!(tasks.len(), 2);
-    tasks.iter().for_each(|task| assert_holds(task, 60));
+    for task in tasks {
+        assert_holds(task, 60);
+    }
     assert_holds(&summary["memory"], 300);
     assert_eq!(summary["memory"]["source"], "kernel");
     // A step that began under watch is exact, unless an interrupt gave kernel memory back unseen.

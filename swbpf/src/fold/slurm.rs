@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Clock, Fold, Unknown};
-use crate::snapshot::Job;
+use crate::{job::cgroup::slurm::Role, snapshot::Job};
 
 /// What is known of the job that the target is or belongs to.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ impl Fold {
         if slurm.job_id.is_none() {
             unknown.insert("job_id".to_owned(), NO_JOB.to_owned());
         }
-        if self.subject.role.and_then(|role| role.step()).is_none() {
+        if self.subject.role.and_then(Role::step).is_none() {
             unknown.insert(
                 "step_id".to_owned(),
                 "the target is not one step of a job".to_owned(),

@@ -65,7 +65,7 @@ fn header(page: &mut Page, snapshot: &Snapshot) {
             let path = escape::tail(&target.cgroup, columns - begin.len());
             begin + &path
         }
-        (TargetKind::Job, ..) => escape::head(&job_title(snapshot), columns),
+        (TargetKind::Job, ..) => escape::head(job_title(snapshot), columns),
         _ => escape::tail(&target.cgroup, columns),
     };
     page.line(&format!("sw-bpf: {what}"));

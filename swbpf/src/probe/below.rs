@@ -60,7 +60,7 @@ impl Probe {
             name: cut(name),
             ..self.first_state(start)?
         };
-        self.enter(number, state)?;
+        self.enter(number, &state)?;
         if self.tracked.insert(cgroup_id, number, ONLY_NEW).is_err() {
             self.free_below.push(number, 0).context("give back a free slot")?;
             return Ok(None);

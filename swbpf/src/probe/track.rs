@@ -39,7 +39,7 @@ impl Probe {
             ..self.first_state(start)?
         };
         self.prepare_target(number).context("prepare a slot")?;
-        self.enter(number, state)?;
+        self.enter(number, &state)?;
         self.tracked
             .insert(cgroup_id, number, 0)
             .context("enter a cgroup into the table")?;
@@ -82,9 +82,9 @@ impl Probe {
     }
 
     /// Puts a state into a slot that no cgroup belongs to.
-    pub(super) fn enter(&mut self, number: u32, state: Slot) -> Result<(), Error> {
+    pub(super) fn enter(&mut self, number: u32, state: &Slot) -> Result<(), Error> {
         self.clear_cpus(number).context("clear the times of a slot")?;
-        self.slots.set(number, state, 0).context("enter a slot")?;
+        self.slots.set(number, *state, 0).context("enter a slot")?;
         Ok(())
     }
 

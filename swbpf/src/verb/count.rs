@@ -2,6 +2,7 @@
 
 use swbpf_common::slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, PARTS, SHMEM, SWAP, THP};
 
+use super::target::Chosen;
 use crate::{
     cli::ForcedSource,
     error::Error,
@@ -29,18 +30,28 @@ pub struct Counting {
     pub slot: SlotId,
 }
 
+/// The target as it is counted.
+pub struct Counted {
+    /// The programs.
+    pub counting: Counting,
+    /// What was loaded.
+    pub plan: Plan,
+    /// Whether nothing had been in the target before.
+    pub from_birth: bool,
+}
+
 /// Loads the programs and tracks the cgroup; those born in the next `follow` levels below it get slots of their own.
 pub fn count(
     facts: &mut Facts,
     hierarchies: &Hierarchies,
-    cgroup: &Cgroup,
+    chosen: &Chosen,
     follow: u32,
-    from_birth: bool,
     force: Option<ForcedSource>,
-) -> Result<(Counting, Plan), Error> {
+) -> Result<Counted, Error> {
     if force == Some(ForcedSource::Sampled) {
         return Err(Error::Other(anyhow::anyhow!("sampling was asked for")));
     }
+    let cgroup = &chosen.cgroup;
     let (hierarchy, controller) = hierarchy_of(cgroup);
     let mut plan = plan(facts, hierarchy, cgroup.version())?;
     let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
@@ -48,13 +59,23 @@ pub fn count(
     let mut probe = Probe::load(&plan, ROOM, own.map(|dir| dir.path.as_path()))?;
     // Megabytes that would count, and fall away, where the target is the caller's own cgroup.
     plan.btf = Vec::new();
-    let start = if from_birth {
+    let start = if chosen.from_birth {
         Start::default()
     } else {
         start(&MemoryFiles::read(cgroup))
     };
     let slot = probe.track(cgroup.id(), start, follow)?;
-    Ok((Counting { probe, slot }, plan))
+    Ok(Counted {
+        counting: Counting { probe, slot },
+        plan,
+        from_birth: chosen.from_birth || is_untouched(cgroup),
+    })
+}
+
+/// Whether no process is in the cgroup, and nothing was ever charged to it: looked at after it is tracked, so whatever comes
+/// is counted. Such is the directory of a job that a Prolog made before Slurm did.
+fn is_untouched(cgroup: &Cgroup) -> bool {
+    MemoryFiles::read(cgroup).peak_bytes == Some(0) && cgroup.procs().is_ok_and(|procs| procs.is_empty())
 }
 
 /// The hierarchy of the target's directory, and a controller that has it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     calibrate::Calibrator,
-    count::{self, Counting},
+    count::{self, Counted, Counting},
     ending::Ending,
     reading::reading,
     rows::Follower,
@@ -19,7 +19,7 @@ use crate::{
     kernel::support::Facts,
     probe::{Below, Notice, Probe, What},
     sampled::cgroupfs::{LimitLevel, limit_levels},
-    snapshot::{Exit, Kind, LimitOf, OwnProcesses, Snapshot, Task},
+    snapshot::{Exit, Kind, LimitOf, OwnProcesses, Probes, Snapshot, Task},
 };
 
 /// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
@@ -49,56 +49,12 @@ impl Meter {
         chosen: Chosen,
         force: Option<ForcedSource>,
     ) -> Result<Self, Error> {
-        let mut facts = Facts::gather();
         let mut follower = Follower::new(&chosen);
-        let role = chosen.role();
-        let Chosen {
-            cgroup,
-            told: mut target,
-            slurm,
-            from_birth,
-            ..
-        } = chosen;
-        let counted = count::count(
-            &mut facts,
-            hierarchies,
-            &cgroup,
-            follower.levels(),
-            from_birth,
-            force,
-        );
-        let (mut counting, probes, batch_bound_pages) = match counted {
-            Ok((counting, plan)) => (
-                Some(counting),
-                count::kernel_probes(&plan),
-                plan.batch_bound_pages,
-            ),
-            Err(error) if force == Some(ForcedSource::Kernel) => return Err(error),
-            Err(error) => (None, count::sampled_probes(&facts, force, &error), 0),
-        };
-        let hears_end = probes
-            .programs
-            .iter()
-            .any(|program| program.attached && program.name == "cgroup_notify_populated");
-        let memory_not_counted = cgroup
-            .dir(Controller::Memory)
-            .is_none()
-            .then(|| why_not_counted(role).to_owned());
-        // What the programs count cannot be taken apart.
-        let is_sampled = counting.is_none() || memory_not_counted.is_some();
-        if target.own_processes == OwnProcesses::Counted && is_sampled {
-            target.own_processes = OwnProcesses::TakenOff;
-        }
-        let subject = Subject {
-            target,
-            role,
-            slurm,
-            from_start: from_birth,
-            probes,
-            cpus: facts.cpus,
-            batch_bound_pages,
-            memory_not_counted,
-        };
+        let mut method = Method::find(hierarchies, &chosen, follower.levels(), force)?;
+        let hears_end = method.hears_end();
+        let mut counting = method.counting.take();
+        let cgroup = chosen.cgroup.clone();
+        let subject = subject(chosen, method, counting.is_some());
         let mut scanner = Scanner::default();
         if subject.target.own_processes == OwnProcesses::TakenOff {
             scanner.take_own_off();
@@ -298,6 +254,83 @@ impl Meter {
             &mut self.scanner,
             &self.limits,
         )
+    }
+}
+
+/// How a target is measured.
+struct Method {
+    counting: Option<Counting>,
+    probes: Probes,
+    batch_bound_pages: u64,
+    cpus: usize,
+    /// Whether nothing had been in it yet.
+    from_birth: bool,
+}
+
+impl Method {
+    /// By the kernel programs, else by the files.
+    fn find(
+        hierarchies: &Hierarchies,
+        chosen: &Chosen,
+        levels: u32,
+        force: Option<ForcedSource>,
+    ) -> Result<Self, Error> {
+        let mut facts = Facts::gather();
+        let counted = count::count(&mut facts, hierarchies, chosen, levels, force);
+        Ok(match counted {
+            Ok(Counted {
+                counting,
+                plan,
+                from_birth,
+            }) => Self {
+                counting: Some(counting),
+                probes: count::kernel_probes(&plan),
+                batch_bound_pages: plan.batch_bound_pages,
+                cpus: facts.cpus,
+                from_birth,
+            },
+            Err(error) if force == Some(ForcedSource::Kernel) => return Err(error),
+            Err(error) => Self {
+                counting: None,
+                probes: count::sampled_probes(&facts, force, &error),
+                batch_bound_pages: 0,
+                cpus: facts.cpus,
+                from_birth: chosen.from_birth,
+            },
+        })
+    }
+
+    /// Whether the kernel tells that the last process has left.
+    fn hears_end(&self) -> bool {
+        let programs = &self.probes.programs;
+        programs
+            .iter()
+            .any(|program| program.attached && program.name == "cgroup_notify_populated")
+    }
+}
+
+fn subject(chosen: Chosen, method: Method, is_counting: bool) -> Subject {
+    let role = chosen.role();
+    let memory_not_counted = chosen
+        .cgroup
+        .dir(Controller::Memory)
+        .is_none()
+        .then(|| why_not_counted(role).to_owned());
+    let mut target = chosen.told;
+    // What the programs count cannot be taken apart.
+    let is_sampled = !is_counting || memory_not_counted.is_some();
+    if target.own_processes == OwnProcesses::Counted && is_sampled {
+        target.own_processes = OwnProcesses::TakenOff;
+    }
+    Subject {
+        target,
+        role,
+        slurm: chosen.slurm,
+        from_start: method.from_birth,
+        probes: method.probes,
+        cpus: method.cpus,
+        batch_bound_pages: method.batch_bound_pages,
+        memory_not_counted,
     }
 }
 

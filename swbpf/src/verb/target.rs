@@ -60,14 +60,14 @@ pub async fn choose(hierarchies: &Hierarchies, named: &cli::Target, room: Room) 
             let id = mine::job(hierarchies, node.as_deref()).await?;
             job(hierarchies, &id, node.as_deref(), room).await
         }
-        cli::Target::Own => match mine::own_job() {
-            Some(id) => job(hierarchies, &id, None, room).await,
-            None => {
-                let pid = std::process::id();
-                let cgroup = hierarchies.cgroup_of_pid(pid)?;
-                Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
+        cli::Target::Own => {
+            if let Some(id) = mine::own_job() {
+                return job(hierarchies, &id, None, room).await;
             }
-        },
+            let pid = std::process::id();
+            let cgroup = hierarchies.cgroup_of_pid(pid)?;
+            Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
+        }
         cli::Target::Cgroup(path) => {
             let cgroup = hierarchies.cgroup_at(path)?;
             Ok(chosen(hierarchies, cgroup, TargetKind::Cgroup, None))

@@ -1,5 +1,7 @@
 //! The rows of a job's steps and tasks.
 
+use std::fmt::Write as _;
+
 use super::page::Page;
 use super::{joined, plural, reason};
 use crate::out::escape;
@@ -96,11 +98,13 @@ pub fn progress(steps: &[Step]) -> String {
         .map(|step| line(&step.step_id, &step.usage))
         .collect();
     if hidden > 0 {
-        text.push_str(&format!(
-            "{:>10}  and {}\n",
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:>10}  and {}",
             "",
             plural(hidden as u64, "more step", "more steps")
-        ));
+        );
     }
     text
 }
@@ -122,7 +126,7 @@ fn line(step: &str, usage: &Usage) -> String {
     };
     format!(
         "{:>10}  needed {now:>10}  {} {:>10}  busy cores {:>7}{kills}\n",
-        escape::head(&format!(".{step}"), 10),
+        escape::head(format!(".{step}"), 10),
         highest_word(usage.source),
         known(usage.needed_peak_bytes, bytes),
         known(usage.busy_cores, |cores| format!("{cores:.2}")),
