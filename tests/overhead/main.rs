@@ -8,10 +8,8 @@ mod aims;
 mod attach;
 mod case;
 mod cgroups;
-mod document;
 mod interrupt;
 mod load;
-mod machine;
 mod outcome;
 mod programs;
 mod report;
@@ -25,12 +23,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use support::document::Document;
+use support::machine;
 use swbpf::job::cgroup::Hierarchies;
 
 use attach::{Kernel, Variant};
 use case::Case;
 use cgroups::Cgroups;
-use document::Document;
 use interrupt::Interrupt;
 use load::Load;
 use outcome::Outcome;
@@ -89,7 +88,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<()> {
-    let document = args.write.as_deref().map(Document::open).transpose()?;
+    let open = |path| Document::open(path, "overhead");
+    let document = args.write.as_deref().map(open).transpose()?;
     let effort = args.effort();
     let interrupt = Interrupt::watch()?;
     let machine = machine::describe();

@@ -1,6 +1,8 @@
 //! Helpers of the integration tests.
 
 pub mod command;
+pub mod document;
+pub mod machine;
 pub mod measure;
 mod need;
 pub mod slurm;

@@ -3,6 +3,7 @@
 use std::fs;
 
 /// One line: processor, kernel, and how idle it was.
+#[must_use]
 pub fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);

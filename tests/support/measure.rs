@@ -35,9 +35,12 @@ const CAPACITY: u32 = 8;
 /// Where it has not been built.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    let test = env::current_exe().expect("the path of the test");
-    // PROFILE/deps/TEST
-    let profile = test.ancestors().nth(2).expect("the directory of the build");
+    let own = env::current_exe().expect("the path of this program");
+    // PROFILE/deps/TEST, or PROFILE/PROGRAM.
+    let dir = own.parent().expect("the directory of this program");
+    let is_test = dir.file_name().is_some_and(|name| name == "deps");
+    let profile = if is_test { dir.parent() } else { Some(dir) };
+    let profile = profile.expect("the directory of the build");
     let path = profile.join(name);
     assert!(
         path.exists(),

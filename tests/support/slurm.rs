@@ -113,6 +113,16 @@ impl Slurm {
         &self.user
     }
 
+    /// Name and version of this Slurm.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not say.
+    #[must_use]
+    pub fn version(&self) -> String {
+        self.client("slurmctld", &["-V"])
+    }
+
     /// A directory of the cluster: `work`, where jobs run; `etc`, `log`, `bin`.
     #[must_use]
     pub fn dir(&self, name: &str) -> PathBuf {

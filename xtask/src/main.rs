@@ -8,6 +8,7 @@ mod build_ebpf;
 mod check;
 mod command;
 mod overhead;
+mod sacct;
 mod sources;
 mod test;
 mod toolchain;
@@ -24,6 +25,7 @@ enum Verb {
     Test(test::Args),
     Check(check::Args),
     Overhead(overhead::Args),
+    Sacct(sacct::Args),
     Bless(bless::Args),
 }
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Verb::Test(args) => return test::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Overhead(args) => overhead::run(&args),
+        Verb::Sacct(args) => sacct::run(&args),
         Verb::Bless(args) => bless::run(&args),
     };
     match done {
