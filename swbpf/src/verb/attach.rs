@@ -30,6 +30,8 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
         out::tell_aside(&text::cannot_leave(reason));
     }
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    // From this line on, nothing is missed: who waits for it may let the job begin.
+    keeper.keep(|| meter.snapshot(Kind::Progress, None));
     let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
