@@ -17,11 +17,13 @@ use crate::{
     fold::{BelowReading, Fold, Kill, Reading, Scan, Subject, is_hit},
     job::cgroup::{Cgroup, Controller, Hierarchies, slurm::Role},
     kernel::support::Facts,
-    probe::{Below, Notice, Probe, What},
+    probe::{Below, Notice, Probe, What, monotonic_ns},
     sampled::cgroupfs::{LimitLevel, limit_levels},
     snapshot::{Exit, Kind, LimitOf, OwnProcesses, Probes, Snapshot, Task},
 };
 
+/// Reading the cgroups below the target on notices may take one part in this many of the time: a job can make very many.
+const ROWS_SHARE: u64 = 10;
 /// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
 const SETTLE_TRIES: usize = 20;
 /// Time between two of them.
@@ -40,6 +42,8 @@ pub struct Meter {
     /// Whether the kernel tells that the last process has left.
     hears_end: bool,
     was_populated: bool,
+    /// When the cgroups below the target may be read again on a notice.
+    next_rows_ns: u64,
 }
 
 impl Meter {
@@ -78,6 +82,7 @@ impl Meter {
             ending: Ending::default(),
             hears_end,
             was_populated: false,
+            next_rows_ns: 0,
         };
         meter.read_below()?;
         Ok(meter)
@@ -166,9 +171,7 @@ impl Meter {
         {
             notices.push(notice);
         }
-        // A kill is told with what the victim's cgroup is, so that is looked for first; one that is gone is forgotten after it.
-        let concerns_rows = |notice: &Notice| matches!(notice.what, What::Born | What::Gone | What::Victim);
-        let (readings, gone) = if notices.iter().any(concerns_rows) {
+        let (readings, gone) = if self.are_rows_due(&notices) {
             self.rows()?
         } else {
             Default::default()
@@ -199,6 +202,17 @@ impl Meter {
         Ok(())
     }
 
+    /// Whether the cgroups below the target are to be read on these notices: a kill is told with what the victim's cgroup is,
+    /// so that has to be known; else as often as it is cheap, since their slots keep what is not read now.
+    fn are_rows_due(&self, notices: &[Notice]) -> bool {
+        let is_unknown = |notice: &Notice| {
+            notice.what == What::Victim && self.follower.role_of(notice.victim_slot).is_none()
+        };
+        let has_changed = |notice: &Notice| matches!(notice.what, What::Born | What::Gone);
+        notices.iter().any(is_unknown)
+            || (monotonic_ns() >= self.next_rows_ns && notices.iter().any(has_changed))
+    }
+
     /// Reads the cgroups below the target, and forgets those that are gone.
     fn read_below(&mut self) -> Result<(), Error> {
         let (readings, gone) = self.rows()?;
@@ -211,12 +225,16 @@ impl Meter {
 
     /// The cgroups below the target, and those of them that are gone: they have been read for the last time.
     fn rows(&mut self) -> Result<(Vec<BelowReading>, Vec<Below>), Error> {
-        match &self.counting {
+        let begin_ns = monotonic_ns();
+        let rows = match &self.counting {
             Some(counting) => self
                 .follower
                 .counted(&self.cgroup, counting, self.fold.rows(), &self.scanner),
             None => Ok((self.follower.sampled(&self.cgroup, &self.scanner), Vec::new())),
-        }
+        };
+        let end_ns = monotonic_ns();
+        self.next_rows_ns = end_ns + (end_ns - begin_ns) * ROWS_SHARE;
+        rows
     }
 
     fn new_peak(&mut self, notice: Notice) -> Result<(), Error> {
