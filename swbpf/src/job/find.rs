@@ -200,6 +200,7 @@ fn among(places: &[JobPlace], question: &Question<'_>, proc: &Path) -> Result<Fo
         Some(one) if meant.is_empty() => here(&one, question.id.step),
         Some(last) => {
             meant.push(last);
+            meant.sort_by_key(|found| order(&found.shown));
             Ok(Found::Several(candidates(&meant, question.id.step)))
         }
     }
@@ -234,6 +235,17 @@ fn candidates(meant: &[Match<'_>], step: Option<StepName>) -> Vec<Candidate> {
             }
         })
         .collect()
+}
+
+/// By task or component, as they are counted.
+fn order(job: &JobRef) -> (u32, u32) {
+    match job {
+        JobRef::Raw(id) => (*id, 0),
+        JobRef::ArrayTask { array, task } => (*array, *task),
+        JobRef::ArrayTasks { array, .. } => (*array, u32::MAX),
+        JobRef::Component { leader, offset } => (*leader, *offset),
+        JobRef::Sluid(_) => (u32::MAX, u32::MAX),
+    }
 }
 
 fn user_of(facts: Option<&JobFacts>, uid: Option<u32>) -> Option<String> {

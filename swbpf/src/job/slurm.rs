@@ -146,10 +146,7 @@ impl Slurm {
     ) -> Result<Vec<JobFacts>, Unknown> {
         let answer = self.run("scontrol", &["-d", "show", "job", asked], until).await?;
         if !answer.is_success() {
-            let is_unknown = ["Invalid job id", "not found"]
-                .iter()
-                .any(|words| answer.stderr.contains(words));
-            return if is_unknown {
+            return if answer.says_there_is_none() {
                 Ok(Vec::new())
             } else {
                 Err(answer.failure("scontrol"))

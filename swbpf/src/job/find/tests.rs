@@ -144,31 +144,34 @@ fn tasks_of_an_array_are_found_by_what_slurm_says() {
         "slurm/uid_1001/job_20",
     ]);
     let array = [
-        task(4, 4, "3", "RUNNING"),
-        task(19, 4, "1", "RUNNING"),
-        task(21, 4, "2", "RUNNING"),
+        task(4, 4, "2", "RUNNING"),
+        task(19, 4, "13", "RUNNING"),
+        task(21, 4, "3", "RUNNING"),
     ];
     assert_eq!(
-        scene.told("4_1", Ok(&array[1..2])),
-        "4_1 in slurm/uid_1001/job_19"
+        scene.told("4_13", Ok(&array[1..2])),
+        "4_13 in slurm/uid_1001/job_19"
     );
-    assert_eq!(scene.told("4_3", Ok(&array[..1])), "4_3 in slurm/uid_1001/job_4");
-    assert_eq!(scene.told("19", Ok(&array[1..2])), "4_1 in slurm/uid_1001/job_19");
+    assert_eq!(scene.told("4_2", Ok(&array[..1])), "4_2 in slurm/uid_1001/job_4");
+    assert_eq!(
+        scene.told("19", Ok(&array[1..2])),
+        "4_13 in slurm/uid_1001/job_19"
+    );
     assert_eq!(
         scene.told("4", Ok(&array)),
-        "2: 4 means several jobs here, name one of them:\n  4_1\n  4_3"
+        "2: 4 means several jobs here, name one of them:\n  4_2\n  4_13"
     );
     assert_eq!(
         scene.told("4.batch", Ok(&array)),
-        "2: 4.batch means several jobs here, name one of them:\n  4_1.batch\n  4_3.batch"
+        "2: 4.batch means several jobs here, name one of them:\n  4_2.batch\n  4_13.batch"
     );
     assert_eq!(
-        scene.told("4_[1-2]", Ok(&array[1..])),
-        "4_1 in slurm/uid_1001/job_19"
+        scene.told("4_[3-13]", Ok(&array[1..])),
+        "4_13 in slurm/uid_1001/job_19"
     );
     assert_eq!(
-        scene.told("4_2", Ok(&array[2..])),
-        "68: job 4_2 does not run on this host but on cn01, cn02: \
+        scene.told("4_3", Ok(&array[2..])),
+        "68: job 4_3 does not run on this host but on cn01, cn02: \
          `srun --overlap --jobid=21 -w cn01 sw-bpf attach 21`"
     );
 }

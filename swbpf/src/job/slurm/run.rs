@@ -34,14 +34,29 @@ impl Answer {
         self.status.success()
     }
 
+    /// Whether it says that there is no such thing. Some versions complain where others answer.
+    pub fn says_there_is_none(&self) -> bool {
+        self.lines().any(|line| {
+            line.contains("Invalid job id") || line.starts_with("Job ") && line.ends_with(" not found")
+        })
+    }
+
     /// What is told of a run that failed.
     pub fn failure(&self, program: &'static str) -> Unknown {
-        let line = self.stderr.lines().map(str::trim).find(|line| !line.is_empty());
+        let line = self.lines().find(|line| !line.is_empty());
         let told = line.map_or_else(
             || self.status.to_string(),
             |line| line.chars().take(MAX_TOLD).collect(),
         );
         Unknown::Failed { program, told }
+    }
+
+    /// The complaint, then the beginning of the answer.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let begin = &self.stdout[..self.stdout.len().min(MAX_TOLD)];
+        let answer = begin.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
+        let complaint = self.stderr.lines().map(Into::into);
+        complaint.chain(answer).map(|line| line.trim().to_owned())
     }
 }
 

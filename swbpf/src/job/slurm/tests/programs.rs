@@ -83,6 +83,13 @@ fn a_job_that_slurm_does_not_know_is_told_from_a_controller_that_is_down() {
         ("slurm_load_jobs error: Invalid job id specified", Ok(vec![])),
         ("Job 4_77 not found", Ok(vec![])),
         (
+            "sh: scontrol: not found",
+            Err(Unknown::Failed {
+                program: "scontrol",
+                told: "sh: scontrol: not found".into(),
+            }),
+        ),
+        (
             "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
             Err(Unknown::Failed {
                 program: "scontrol",
@@ -91,8 +98,12 @@ fn a_job_that_slurm_does_not_know_is_told_from_a_controller_that_is_down() {
         ),
     ] {
         for begin in [empty, NO_JSON] {
-            let (_dir, slurm) = programs(&[("scontrol", &format!("{begin}; echo '{refusal}' >&2; exit 1"))]);
-            assert_eq!(facts(&slurm, "4"), expected);
+            // Some versions say it on standard output.
+            for to in [">&2", ""] {
+                let script = format!("{begin}; echo '{refusal}' {to}; exit 1");
+                let (_dir, slurm) = programs(&[("scontrol", &script)]);
+                assert_eq!(facts(&slurm, "4"), expected);
+            }
         }
     }
 }
