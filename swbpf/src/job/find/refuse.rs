@@ -93,7 +93,7 @@ fn unknown(why: &WhyUnknown) -> String {
             `sacct -j` those that have ended"
             .to_owned(),
         WhyUnknown::NotAsked(unknown) => {
-            format!("it has no cgroup on this host, and Slurm could not be asked for more: {unknown}")
+            format!("no cgroup here is known to be its, and Slurm could not be asked: {unknown}")
         }
         WhyUnknown::NoCgroup => {
             "Slurm says that it runs here, but it has no cgroup: try again if it is about to \

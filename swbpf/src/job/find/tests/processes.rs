@@ -30,7 +30,7 @@ fn without_slurm_tasks_are_found() {
     assert_eq!(told("5"), "5 in slurm/uid_1001/job_5");
     assert_eq!(
         told("4_7"),
-        "67: no job 4_7 to measure: it has no cgroup on this host, and Slurm could not be asked for more: \
+        "67: no job 4_7 to measure: no cgroup here is known to be its, and Slurm could not be asked: \
          scontrol is not in PATH"
     );
 }
