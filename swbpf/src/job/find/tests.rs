@@ -1,6 +1,5 @@
 //! Every answer, on hosts of plain directories.
 
-mod anywhere;
 mod processes;
 
 use std::path::PathBuf;
