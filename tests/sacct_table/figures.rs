@@ -16,6 +16,8 @@ pub struct Figures {
 pub struct Seen {
     /// The highest needed memory, in bytes.
     pub needed_peak_bytes: u64,
-    /// How far that can be off, in bytes.
-    pub error_bound_bytes: u64,
+    /// How far that can be off, in bytes; none where too much was lost to know.
+    pub error_bound_bytes: Option<u64>,
+    /// Whether all of the job was under watch.
+    pub from_start: bool,
 }

@@ -20,19 +20,36 @@ pub fn markdown(machine: &str, version: &str, rounds: u32, rows: &[Row]) -> Stri
         "Measured on {date} in {rounds} rounds with {version} on: {machine}.\n{}\n\n\
          | Job | Holds | sw-bpf | Kernel's counter | MaxRSS: {} |\n|---|---:|---:|---:{}|\n{lines}\n\
          | Job | Options | Script |\n|---|---|---|\n{jobs}",
-        bound(rows),
+        trust(rows),
         setups.join(" | MaxRSS: "),
         "|---:".repeat(SETUPS.len()),
     )
 }
 
 /// How far sw-bpf's figures are to be trusted, in words.
-fn bound(rows: &[Row]) -> String {
-    let runs = rows.iter().flatten();
-    let most = runs.map(|(_, figures)| figures.ours.error_bound_bytes).max();
+fn trust(rows: &[Row]) -> String {
+    let runs: Vec<_> = rows.iter().flatten().map(|(_, figures)| &figures.ours).collect();
+    let whole = runs.iter().filter(|seen| seen.from_start).count();
+    let bounds: Vec<_> = runs.iter().filter_map(|seen| seen.error_bound_bytes).collect();
+    let exact = bounds.iter().filter(|bound| **bound == 0).count();
+    let most = format!("at most {}", size(bounds.iter().max().copied()));
+    let bounds = [
+        ("0", exact),
+        (&most, bounds.len() - exact),
+        (
+            "unknown, because changes of kernel memory were lost,",
+            runs.len() - bounds.len(),
+        ),
+    ];
+    let bounds: Vec<_> = bounds
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(bound, count)| format!("{bound} in {count}"))
+        .collect();
     format!(
-        "Memory is in MiB. The error bound of sw-bpf's figures was at most {}.",
-        size(most)
+        "Memory is in MiB. Of {} runs, sw-bpf measured {whole} from the first instruction. Its error bound was {}.",
+        runs.len(),
+        bounds.join(", "),
     )
 }
 
@@ -90,10 +107,11 @@ mod tests {
 
     #[test]
     fn every_line_of_a_table_has_its_columns() {
-        let figures = |peak, max_rss_bytes| Figures {
+        let figures = |peak, error_bound_bytes, max_rss_bytes| Figures {
             ours: Seen {
                 needed_peak_bytes: peak,
-                error_bound_bytes: MIB / 2,
+                error_bound_bytes,
+                from_start: true,
             },
             counter_bytes: 2 * MIB,
             max_rss_bytes,
@@ -102,8 +120,8 @@ mod tests {
             .iter()
             .flat_map(|setup| {
                 [
-                    (setup, figures(MIB, None)),
-                    (setup, figures(3 * MIB / 2, Some(MIB))),
+                    (setup, figures(MIB, Some(0), None)),
+                    (setup, figures(3 * MIB / 2, None, Some(MIB))),
                 ]
             })
             .collect();
@@ -120,6 +138,7 @@ mod tests {
             assert!(columns.all(|count| Some(count) == head), "{table}");
         }
         assert!(report.contains("| 1.0 to 1.5 | 2.0 | none to 1.0 |"), "{report}");
-        assert!(report.contains("was at most 0.5."), "{report}");
+        let trust = "measured 48 from the first instruction. Its error bound was 0 in 24, unknown, because";
+        assert!(report.contains(trust), "{report}");
     }
 }

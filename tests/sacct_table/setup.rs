@@ -111,6 +111,7 @@ fn seen(path: &Path) -> Result<Seen> {
     );
     Ok(Seen {
         needed_peak_bytes: memory.needed_peak_bytes.context("no peak")?,
-        error_bound_bytes: memory.error_bound_bytes.context("no bound")?,
+        error_bound_bytes: memory.error_bound_bytes,
+        from_start: summary.coverage.from_start,
     })
 }
