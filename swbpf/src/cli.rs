@@ -31,6 +31,8 @@ pub enum Verb {
     Attach(Attach),
     /// Measure for one window and answer.
     Once(Once),
+    /// The same on each node of a job.
+    AllNodes(AllNodes),
 }
 
 /// `sw-bpf run`: its command is never empty.
@@ -63,6 +65,17 @@ pub struct Once {
     /// What to measure.
     pub target: Target,
     /// For how long.
+    pub window: Duration,
+    /// Whether to answer with JSON.
+    pub json: bool,
+}
+
+/// `sw-bpf --once --all-nodes`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AllNodes {
+    /// The job; `None` is the caller's own.
+    pub job: Option<JobId>,
+    /// For how long each node measures.
     pub window: Duration,
     /// Whether to answer with JSON.
     pub json: bool,
@@ -106,6 +119,7 @@ pub enum ForcedSource {
 #[command(override_usage = "sw-bpf [JOB]\n       \
     sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]\n       \
     sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
+    sw-bpf --once --all-nodes [--json] [JOB] [--window TIME]\n       \
     sw-bpf run [OPTIONS] -- COMMAND [ARGS]...")]
 struct Cli {
     #[command(subcommand)]
@@ -133,6 +147,9 @@ struct CliOnce {
     /// Answer with one JSON object on one line
     #[arg(long, requires = "once")]
     json: bool,
+    /// Ask every node of the job, through srun, where sw-bpf has the same path
+    #[arg(long, requires = "once", conflicts_with_all = ["cgroup", "pid", "node"])]
+    all_nodes: bool,
     /// Measure the cgroup of this directory
     #[arg(long, value_name = "PATH", requires = "once", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
@@ -205,10 +222,18 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
 fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Verb, Error> {
     let CliOnce {
         json,
+        all_nodes,
         cgroup,
         pid,
         window,
     } = options;
+    if all_nodes {
+        if job.as_ref().is_some_and(|job| job.step.is_some()) {
+            let refusal = "'--all-nodes' takes a whole job: drop the step behind its id";
+            return Err(refuse(ErrorKind::ValueValidation, refusal));
+        }
+        return Ok(Verb::AllNodes(AllNodes { job, window, json }));
+    }
     Ok(Verb::Once(Once {
         target: target(job, cgroup, pid, node, Unnamed::Own)?,
         window,

@@ -24,6 +24,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (72, "no cgroup hierarchy is mounted, or none has the controller"),
     (73, "the output cannot be written"),
     (75, "the table of tracked cgroups is full"),
+    (76, "a node of the job did not answer"),
     (77, "permission denied, or the job is another user's"),
     (78, "a capability is missing"),
     (126, "run: the command cannot be executed"),
@@ -153,6 +154,20 @@ pub enum Error {
         /// The other user.
         user: String,
     },
+    /// Some nodes of a job did not answer; the answers of the others have been told.
+    #[error(
+        "{missing} of {all} nodes of job {id} did not answer: {nodes}: what is printed names the reason of each"
+    )]
+    NodesMissing {
+        /// The id given.
+        id: String,
+        /// How many did not.
+        missing: usize,
+        /// How many it has.
+        all: usize,
+        /// Names of some that did not.
+        nodes: String,
+    },
     /// A file or directory of the kernel may not be used.
     #[error("cannot {action} {path:?}: permission denied: run as root, or as its owner")]
     Permission {
@@ -213,6 +228,7 @@ impl Error {
             Self::NoCgroups | Self::NoController { .. } => 72,
             Self::Output { .. } => 73,
             Self::TableFull { .. } => 75,
+            Self::NodesMissing { .. } => 76,
             Self::Permission { .. } | Self::JobNotYours { .. } => 77,
             Self::MissingCapability { .. } => 78,
             Self::NotExecutable { .. } => 126,
@@ -260,126 +276,4 @@ fn one_line(error: &anyhow::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn denied() -> io::Error {
-        io::Error::from(ErrorKind::PermissionDenied)
-    }
-
-    /// One of each variant but `Usage` and `JobSeveral`, with hostile names.
-    fn one_of_each() -> Vec<Error> {
-        let mut all = one_of_each_job();
-        let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
-        let command = OsString::from("c\r\u{1b}]0;d");
-        all.extend([
-            Error::MissingCapability {
-                capability: "CAP_BPF",
-            },
-            Error::Lockdown {
-                mode: "confidentiality".into(),
-            },
-            Error::NoBtf {
-                path: path.clone(),
-                source: denied(),
-            },
-            Error::HookAbsent {
-                hook: "mod_memcg_state".into(),
-                release: "6.1".into(),
-            },
-            Error::NoCgroups,
-            Error::NoController { controller: "memory" },
-            Error::CgroupGone { path: path.clone() },
-            Error::NotACgroup { path: path.clone() },
-            Error::NoSuchProcess { pid: 7 },
-            Error::Permission {
-                action: "create",
-                path: path.clone(),
-            },
-            Error::TableFull { capacity: 8 },
-            Error::Output {
-                path,
-                source: denied(),
-            },
-            Error::CommandNotFound {
-                command: command.clone(),
-            },
-            Error::NotExecutable {
-                command,
-                source: denied(),
-            },
-            Error::Other(anyhow::anyhow!("first\n\u{1b}second")),
-        ]);
-        all
-    }
-
-    /// Those that tell of a job.
-    fn one_of_each_job() -> Vec<Error> {
-        vec![
-            Error::JobPending {
-                id: "7".into(),
-                why: "Priority".into(),
-            },
-            Error::JobEnded {
-                id: "7".into(),
-                how: "COMPLETED".into(),
-            },
-            Error::NoSuchJob {
-                id: "7".into(),
-                why: "Slurm does not know it".into(),
-            },
-            Error::JobElsewhere {
-                id: "7".into(),
-                nodes: "cn1".into(),
-                command: "srun sw-bpf attach 7".into(),
-            },
-            Error::JobNotYours {
-                id: "7".into(),
-                user: "alice".into(),
-            },
-        ]
-    }
-
-    #[test]
-    fn every_failure_has_a_listed_code_and_every_listed_code_a_failure() {
-        let listed: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();
-        assert!(listed.is_sorted_by(|a, b| a < b), "{listed:?}");
-        let mut given: Vec<u8> = one_of_each().iter().map(Error::exit_code).chain([0, 2]).collect();
-        given.sort_unstable();
-        given.dedup();
-        assert_eq!(given, listed);
-    }
-
-    #[test]
-    fn a_failure_is_one_line_without_control_characters() {
-        for error in one_of_each() {
-            let line = error.to_string();
-            assert!(
-                !line.chars().any(|c| c.is_control() || c == '\u{202e}'),
-                "{line:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn several_jobs_are_listed_one_a_line() {
-        let error = Error::JobSeveral {
-            what: "7 means several jobs here".into(),
-            candidates: vec!["7_1".into(), "7_2".into()],
-        };
-        assert_eq!(
-            error.to_string(),
-            "7 means several jobs here, name one of them:\n  7_1\n  7_2"
-        );
-        assert_eq!(error.exit_code(), 2);
-    }
-
-    #[test]
-    fn the_kernel_answer_decides_what_is_told_of_a_command() {
-        let code = |raw| Error::of_exec(OsStr::new("c"), io::Error::from_raw_os_error(raw)).exit_code();
-        assert_eq!(
-            [code(libc::ENOENT), code(libc::EACCES), code(libc::ENOEXEC)],
-            [127, 126, 126]
-        );
-    }
-}
+mod tests;

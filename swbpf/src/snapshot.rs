@@ -4,6 +4,7 @@
 //! description in `docs/schema.json` and `docs/fields.md`; the unit stands in the name. A number that is not known is
 //! `null`, and [`Snapshot::unknown`] says why under its dotted key.
 
+mod gathered;
 mod job;
 mod memory;
 mod steps;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use gathered::{Gathered, GatheredKind, NodeAnswer, Totals};
 pub use job::{Gres, Job, NodePart, Requested};
 pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
 pub use steps::{Step, StepTask, Usage};

@@ -1,5 +1,6 @@
 //! Do: the tasks of the command line, each a straight line from target to output.
 
+mod all_nodes;
 mod attach;
 mod calibrate;
 mod count;
@@ -36,6 +37,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Run(run) => run::run(run, invocation.force_source).await,
             Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
             Verb::Once(once) => once::once(once, invocation.force_source).await,
+            Verb::AllNodes(asked) => all_nodes::all_nodes(asked, invocation.force_source).await,
         }
     })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use swbpf::error::{EXIT_CODES, EXIT_CODES_OF_RUN};
-use swbpf::out::schema::json_schema;
+use swbpf::out::schema::{all_nodes_schema, json_schema};
 
 /// Compares `docs/name` with what it should be.
 fn assert_doc(name: &str, text: &str) {
@@ -28,15 +28,27 @@ fn assert_doc(name: &str, text: &str) {
 }
 
 #[test]
-fn the_schema_is_published() {
-    let schema = json_schema();
-    assert_eq!(
-        schema.as_value()["$schema"],
-        "https://json-schema.org/draft/2020-12/schema"
-    );
-    assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
-    let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
-    assert_doc("schema.json", &text);
+fn the_schemas_are_published() {
+    for (name, schema) in [
+        ("schema.json", json_schema()),
+        ("all-nodes.schema.json", all_nodes_schema()),
+    ] {
+        assert_eq!(
+            schema.as_value()["$schema"],
+            "https://json-schema.org/draft/2020-12/schema"
+        );
+        assert!(jsonschema::draft202012::meta::is_valid(schema.as_value()));
+        let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
+        assert_doc(name, &text);
+    }
+}
+
+/// What of `value` does not fit.
+fn faults(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
+    validator
+        .iter_errors(value)
+        .map(|fault| fault.to_string())
+        .collect()
 }
 
 #[test]
@@ -44,11 +56,7 @@ fn snapshots_fit_the_schema_and_nothing_else_does() {
     let validator = jsonschema::draft202012::new(json_schema().as_value()).expect("schema");
     for (name, snapshot) in snapshots::all() {
         let value = serde_json::to_value(&snapshot).expect("JSON");
-        let faults: Vec<_> = validator
-            .iter_errors(&value)
-            .map(|fault| fault.to_string())
-            .collect();
-        assert!(faults.is_empty(), "{name}: {faults:?}");
+        assert_eq!(faults(&validator, &value), [""; 0], "{name}");
     }
     let spoilt = |spoil: fn(&mut Value)| {
         let mut value = serde_json::to_value(snapshots::kernel()).expect("JSON");
@@ -63,6 +71,27 @@ fn snapshots_fit_the_schema_and_nothing_else_does() {
         spoilt(|value| drop(value.as_object_mut().expect("object").remove("loss"))),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
+    }
+}
+
+#[test]
+fn answers_of_all_nodes_fit_their_schema_and_nothing_else_does() {
+    let validator = jsonschema::draft202012::new(all_nodes_schema().as_value()).expect("schema");
+    for (name, gathered) in snapshots::all_gathered() {
+        let value = serde_json::to_value(&gathered).expect("JSON");
+        assert_eq!(faults(&validator, &value), [""; 0], "{name}");
+        let spoils: [fn(&mut Value); 5] = [
+            |value| value["kind"] = "once".into(),
+            |value| value["nodes"][0]["snapshot"] = Value::Object(serde_json::Map::new()),
+            |value| value["totals"]["needed_bytes"] = (-1).into(),
+            |value| value["totals"]["peak"] = 1.into(),
+            |value| drop(value.as_object_mut().expect("object").remove("missing")),
+        ];
+        for spoil in spoils {
+            let mut bad = value.clone();
+            spoil(&mut bad);
+            assert!(!validator.is_valid(&bad), "{bad}");
+        }
     }
 }
 
@@ -97,6 +126,25 @@ fn fields() -> String {
     rows(&mut text, &schema, &schema, "");
     line(&mut text, "\n## Words\n\n| Key | Word | Meaning |\n|---|---|---|");
     words(&mut text, &schema);
+    text + &fields_of_all_nodes()
+}
+
+fn fields_of_all_nodes() -> String {
+    let schema = all_nodes_schema().to_value();
+    let mut text = String::from(
+        "\n# Fields of all nodes\n\n\
+         `sw-bpf --once --all-nodes --json` prints one JSON object on one line, \
+         [all-nodes.schema.json](all-nodes.schema.json): the snapshot of each node of a job, and their sums. \
+         `kind` is `all_nodes`; the keys of a snapshot, and the words of `totals.source`, are above.\n\n\
+         | Key | Unit | Type | Null | Meaning |\n|---|---|---|---|---|\n",
+    );
+    let mut keys = String::new();
+    rows(&mut keys, &schema, &schema, "");
+    // They are above.
+    let of_snapshot = |key: &&str| key.starts_with("| `nodes[].snapshot.");
+    for key in keys.lines().filter(|key| !of_snapshot(key)) {
+        line(&mut text, key);
+    }
     text
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use swbpf::out::{json, text};
-use swbpf::snapshot::Snapshot;
+use swbpf::snapshot::{Gathered, Snapshot};
 
 fn assert_plain(text: &str) {
     for line in text.lines() {
@@ -20,15 +20,21 @@ fn assert_plain(text: &str) {
 #[test]
 fn summaries_are_as_they_were_approved() {
     for (name, snapshot) in snapshots::all() {
-        let told = text::summary(&snapshot);
-        assert_plain(&told);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.txt"));
-        if std::env::var_os("SWBPF_BLESS").is_some() {
-            fs::write(&path, &told).expect("golden file");
-        }
-        let approved = fs::read_to_string(&path).expect("golden file; SWBPF_BLESS=1 makes it");
-        assert_eq!(told, approved, "{name}: SWBPF_BLESS=1 approves it");
+        assert_approved(name, &text::summary(&snapshot));
     }
+    for (name, gathered) in snapshots::all_gathered() {
+        assert_approved(name, &text::gathered(&gathered));
+    }
+}
+
+fn assert_approved(name: &str, told: &str) {
+    assert_plain(told);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.txt"));
+    if std::env::var_os("SWBPF_BLESS").is_some() {
+        fs::write(&path, told).expect("golden file");
+    }
+    let approved = fs::read_to_string(&path).expect("golden file; SWBPF_BLESS=1 makes it");
+    assert_eq!(told, approved, "{name}: SWBPF_BLESS=1 approves it");
 }
 
 #[test]
@@ -66,6 +72,11 @@ fn a_line_of_json_reads_back_as_it_was() {
         let line = json::line(&snapshot).expect("JSON");
         assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
         assert_eq!(serde_json::from_str::<Snapshot>(&line).expect(name), snapshot);
+    }
+    for (name, gathered) in snapshots::all_gathered() {
+        let line = json::line(&gathered).expect("JSON");
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
+        assert_eq!(serde_json::from_str::<Gathered>(&line).expect(name), gathered);
     }
 }
 
@@ -107,5 +118,6 @@ proptest! {
         let hostile = snapshots::hostile::with_names(snapshot, &name, &path);
         assert_plain(&text::summary(&hostile));
         assert_plain(&text::progress(&hostile));
+        assert_plain(&text::gathered(&snapshots::gathered::gathered_with_names(&name)));
     }
 }

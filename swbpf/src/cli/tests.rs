@@ -122,6 +122,22 @@ fn once_has_a_window_and_a_target_of_its_own() {
 }
 
 #[test]
+fn all_nodes_of_a_job_can_be_asked_at_once() {
+    let all = |job: Option<&str>, millis, json| {
+        Verb::AllNodes(AllNodes {
+            job: job.map(|id| id.parse().expect("an id")),
+            window: Duration::from_millis(millis),
+            json,
+        })
+    };
+    assert_eq!(verb("sw-bpf --once --all-nodes"), all(None, 1_000, false));
+    assert_eq!(
+        verb("sw-bpf --once --all-nodes --json --window 200ms 123_4"),
+        all(Some("123_4"), 200, true)
+    );
+}
+
+#[test]
 fn a_source_can_be_forced_before_and_after_the_verb() {
     for line in [
         "sw-bpf --force-source sampled run -- true",
@@ -161,6 +177,12 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf --pid 7", "--once"),
         ("sw-bpf --once --cgroup /c --pid 7", "cannot be used with"),
         ("sw-bpf --once --window 10ms", "50ms to 3600s"),
+        ("sw-bpf --all-nodes 7", "--once"),
+        ("sw-bpf attach --all-nodes 7", "--all-nodes"),
+        ("sw-bpf --once --all-nodes --pid 7", "cannot be used with"),
+        ("sw-bpf --once --all-nodes --cgroup /c", "cannot be used with"),
+        ("sw-bpf --once --all-nodes 7 --node cn1", "cannot be used with"),
+        ("sw-bpf --once --all-nodes 7.0", "a whole job"),
         ("sw-bpf --once run -- ls", "'--once' stands alone"),
         ("sw-bpf --json run -- ls", "--once"),
     ] {

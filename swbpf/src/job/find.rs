@@ -2,6 +2,7 @@
 //!
 //! Never a guess: several jobs that an id means are listed, and what Slurm could not be asked is said to be unknown.
 
+mod anywhere;
 mod pending;
 mod refuse;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use super::cgroup::slurm::{JobDirName, JobPlace};
 use super::cgroup::{CgroupError, Hierarchies};
 use super::id::{JobId, JobRef, StepName};
 use super::slurm::{JobFacts, Phase, Unknown};
+pub use anywhere::running;
 pub use pending::explain;
 
 /// Who asks.

@@ -4,6 +4,7 @@
 //! Slurm says wherever its format lets one tell; where it does not, the answer is that it is not known.
 
 mod facts;
+mod gather;
 mod json;
 mod nodelist;
 mod queue;
@@ -20,6 +21,7 @@ use tokio::time::Instant;
 
 use super::id::{JobId, JobRef};
 pub use facts::{ArrayIds, Gres, HetIds, JobFacts, MemoryRequest, NodeShare, Phase, State, TimeLimit};
+pub use gather::{Answer as NodeAnswer, OnEachNode};
 pub use nodelist::{NodeListError, expand};
 pub use queue::Running;
 use run::Answer;
@@ -193,10 +195,13 @@ impl Slurm {
     }
 
     async fn run(&self, program: &'static str, args: &[&str], until: Instant) -> Result<Answer, Unknown> {
-        let path = match &self.dir {
+        run::run(program, &self.path(program), args, until, self.limit).await
+    }
+
+    fn path(&self, program: &str) -> PathBuf {
+        match &self.dir {
             Some(dir) => dir.join(program),
             None => program.into(),
-        };
-        run::run(program, &path, args, until, self.limit).await
+        }
     }
 }

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::snapshot::Snapshot;
 
-/// `snapshot` on one line, its end among it.
-pub fn line(snapshot: &Snapshot) -> Result<String, Error> {
-    let mut line = serde_json::to_string(snapshot).context("cannot write the snapshot as JSON")?;
+/// `answer`, a snapshot or those of all nodes, on one line, its end among it.
+pub fn line(answer: &impl Serialize) -> Result<String, Error> {
+    let mut line = serde_json::to_string(answer).context("cannot write the answer as JSON")?;
     line.push('\n');
     Ok(line)
 }

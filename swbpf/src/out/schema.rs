@@ -1,19 +1,28 @@
-//! The published form of the snapshot: `docs/schema.json`.
+//! The published form of the output: `docs/schema.json`, and `docs/all-nodes.schema.json`.
 
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Gathered, Snapshot};
 
 /// JSON Schema (draft 2020-12) of one line of output. Every key is always there, and no other is.
 pub fn json_schema() -> Schema {
+    schema_of::<Snapshot>()
+}
+
+/// The same of the answer of `--once --all-nodes`.
+pub fn all_nodes_schema() -> Schema {
+    schema_of::<Gathered>()
+}
+
+fn schema_of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(RecursiveTransform(close))
         .into_generator()
-        .into_root_schema_for::<Snapshot>()
+        .into_root_schema_for::<T>()
 }
 
 /// Refuses keys that an object does not name.

@@ -1,9 +1,11 @@
 //! The summary that a person reads, and the plain line of a measurement under way.
 
+mod gathered;
 mod memory;
 mod page;
 mod steps;
 
+pub use gathered::gathered;
 use page::{NOTE, Page, WIDTH};
 
 use crate::out::escape;

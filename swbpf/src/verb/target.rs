@@ -116,15 +116,7 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
         caller: &Caller::current(hierarchies),
     };
     let found = find::find(hierarchies, &question)?;
-    if let Found::Pending(facts) = &found
-        && room == Room::ForWords
-    {
-        let cap = match facts.partition.as_deref() {
-            Some(partition) => slurm.partition_limit(partition).await.ok(),
-            None => None,
-        };
-        let _ = out::tell(&find::explain(facts, cap, Timestamp::now()))?;
-    }
+    explain_pending(&slurm, &found, room).await?;
     let here = found.or_refuse(id)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let (cgroup, below) = match here.step {
@@ -153,6 +145,20 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
         from_birth: false,
         cgroup,
     })
+}
+
+/// Says on standard output why a job waits that has not started, where there is room for it.
+pub async fn explain_pending(slurm: &Slurm, found: &Found, room: Room) -> Result<(), Error> {
+    if let Found::Pending(facts) = found
+        && room == Room::ForWords
+    {
+        let cap = match facts.partition.as_deref() {
+            Some(partition) => slurm.partition_limit(partition).await.ok(),
+            None => None,
+        };
+        let _ = out::tell(&find::explain(facts, cap, Timestamp::now()))?;
+    }
+    Ok(())
 }
 
 /// The job that a cgroup belongs to.

@@ -1,5 +1,6 @@
 //! Snapshots made by hand.
 
+pub mod gathered;
 pub mod hostile;
 mod job;
 mod sampled;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 
 use swbpf::snapshot::*;
 
+pub use gathered::all_gathered;
 pub use hostile::hostile;
 pub use job::job;
 pub use sampled::{nothing, sampled};

@@ -1,5 +1,6 @@
 //! Every answer, on hosts of plain directories.
 
+mod anywhere;
 mod processes;
 
 use std::path::PathBuf;

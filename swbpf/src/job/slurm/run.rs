@@ -19,7 +19,7 @@ const MAX_STDOUT: u64 = 4 << 20;
 const MAX_STDERR: u64 = 64 << 10;
 
 /// Longest part of a complaint that is told on.
-const MAX_TOLD: usize = 200;
+pub(super) const MAX_TOLD: usize = 200;
 
 /// What a program answered.
 #[derive(Debug)]
@@ -86,7 +86,8 @@ pub(super) async fn run(
     }
 }
 
-fn command(path: &Path, args: &[&str]) -> Command {
+/// A program in a process group of its own, without what its user set to change what it writes.
+pub(super) fn command(path: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(path);
     command
         .args(args)
@@ -151,10 +152,10 @@ async fn read(
 }
 
 /// The processes of a run, which are ended with it.
-struct Group(Option<Pid>);
+pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    pub fn of(child: &Child) -> Self {
         Self(
             child
                 .id()
@@ -164,16 +165,21 @@ impl Group {
     }
 
     /// The first of them was waited for: its id may be another's from now on.
-    fn has_ended(&mut self) {
+    pub fn has_ended(&mut self) {
         self.0 = None;
+    }
+
+    /// Sends a signal to all of them.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // What has ended cannot be ended.
+            let _ = kill_process_group(group, signal);
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // What has ended cannot be ended.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        self.signal(Signal::KILL);
     }
 }

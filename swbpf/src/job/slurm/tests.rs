@@ -12,7 +12,7 @@ macro_rules! stored {
 
 mod answers;
 mod hostile;
-mod programs;
+pub(super) mod programs;
 
 /// The only job of an answer.
 fn one(answer: &[u8]) -> JobFacts {

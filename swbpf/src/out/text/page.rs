@@ -6,7 +6,8 @@ use std::fmt::Write;
 pub const WIDTH: usize = 80;
 
 const INDENT: usize = 2;
-const LABEL: usize = 17;
+/// Columns of a label.
+pub const LABEL: usize = 17;
 const VALUE: usize = 12;
 const COMPARED: usize = 10;
 const GAP: usize = 2;

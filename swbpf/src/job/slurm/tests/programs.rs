@@ -16,7 +16,7 @@ fn stored(name: &str) -> String {
 }
 
 /// A directory with these programs, each a shell script.
-fn programs(scripts: &[(&str, &str)]) -> (TempDir, Slurm) {
+pub fn programs(scripts: &[(&str, &str)]) -> (TempDir, Slurm) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for (name, script) in scripts {
         let path = dir.path().join(format!("{name}.sh"));
@@ -37,7 +37,7 @@ fn programs(scripts: &[(&str, &str)]) -> (TempDir, Slurm) {
     (dir, slurm)
 }
 
-fn block<T>(future: impl Future<Output = T>) -> T {
+pub fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

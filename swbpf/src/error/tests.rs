@@ -1,0 +1,127 @@
+use super::*;
+
+fn denied() -> io::Error {
+    io::Error::from(ErrorKind::PermissionDenied)
+}
+
+/// One of each variant but `Usage` and `JobSeveral`, with hostile names.
+fn one_of_each() -> Vec<Error> {
+    let mut all = one_of_each_job();
+    let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
+    let command = OsString::from("c\r\u{1b}]0;d");
+    all.extend([
+        Error::MissingCapability {
+            capability: "CAP_BPF",
+        },
+        Error::Lockdown {
+            mode: "confidentiality".into(),
+        },
+        Error::NoBtf {
+            path: path.clone(),
+            source: denied(),
+        },
+        Error::HookAbsent {
+            hook: "mod_memcg_state".into(),
+            release: "6.1".into(),
+        },
+        Error::NoCgroups,
+        Error::NoController { controller: "memory" },
+        Error::CgroupGone { path: path.clone() },
+        Error::NotACgroup { path: path.clone() },
+        Error::NoSuchProcess { pid: 7 },
+        Error::Permission {
+            action: "create",
+            path: path.clone(),
+        },
+        Error::TableFull { capacity: 8 },
+        Error::Output {
+            path,
+            source: denied(),
+        },
+        Error::CommandNotFound {
+            command: command.clone(),
+        },
+        Error::NotExecutable {
+            command,
+            source: denied(),
+        },
+        Error::Other(anyhow::anyhow!("first\n\u{1b}second")),
+    ]);
+    all
+}
+
+/// Those that tell of a job.
+fn one_of_each_job() -> Vec<Error> {
+    vec![
+        Error::JobPending {
+            id: "7".into(),
+            why: "Priority".into(),
+        },
+        Error::JobEnded {
+            id: "7".into(),
+            how: "COMPLETED".into(),
+        },
+        Error::NoSuchJob {
+            id: "7".into(),
+            why: "Slurm does not know it".into(),
+        },
+        Error::JobElsewhere {
+            id: "7".into(),
+            nodes: "cn1".into(),
+            command: "srun sw-bpf attach 7".into(),
+        },
+        Error::JobNotYours {
+            id: "7".into(),
+            user: "alice".into(),
+        },
+        Error::NodesMissing {
+            id: "7".into(),
+            missing: 1,
+            all: 2,
+            nodes: "cn2".into(),
+        },
+    ]
+}
+
+#[test]
+fn every_failure_has_a_listed_code_and_every_listed_code_a_failure() {
+    let listed: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();
+    assert!(listed.is_sorted_by(|a, b| a < b), "{listed:?}");
+    let mut given: Vec<u8> = one_of_each().iter().map(Error::exit_code).chain([0, 2]).collect();
+    given.sort_unstable();
+    given.dedup();
+    assert_eq!(given, listed);
+}
+
+#[test]
+fn a_failure_is_one_line_without_control_characters() {
+    for error in one_of_each() {
+        let line = error.to_string();
+        assert!(
+            !line.chars().any(|c| c.is_control() || c == '\u{202e}'),
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn several_jobs_are_listed_one_a_line() {
+    let error = Error::JobSeveral {
+        what: "7 means several jobs here".into(),
+        candidates: vec!["7_1".into(), "7_2".into()],
+    };
+    assert_eq!(
+        error.to_string(),
+        "7 means several jobs here, name one of them:\n  7_1\n  7_2"
+    );
+    assert_eq!(error.exit_code(), 2);
+}
+
+#[test]
+fn the_kernel_answer_decides_what_is_told_of_a_command() {
+    let code = |raw| Error::of_exec(OsStr::new("c"), io::Error::from_raw_os_error(raw)).exit_code();
+    assert_eq!(
+        [code(libc::ENOENT), code(libc::EACCES), code(libc::ENOEXEC)],
+        [127, 126, 126]
+    );
+}
