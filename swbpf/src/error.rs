@@ -37,6 +37,9 @@ pub const EXIT_CODES_OF_RUN: &str = "`run` returns the command's own exit code, 
      Codes 69, 70, 71 and 78 are met with `--force-source kernel`: else sw-bpf samples, and tells the reason as \
      `probes.reason`.";
 
+/// Begin of a line on standard error that tells no failure: those begin with `sw-bpf: ` alone.
+pub const NOTE: &str = "sw-bpf: note: ";
+
 /// A failure that ends sw-bpf, or the reason why it falls back to sampling.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

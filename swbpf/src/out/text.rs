@@ -8,6 +8,7 @@ mod steps;
 pub use gathered::gathered;
 use page::{NOTE, Page, WIDTH};
 
+use crate::error;
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known, moment, percent};
 use crate::snapshot::{Exit, Kind, Loss, OwnProcesses, Snapshot, Source, TargetKind, Task};
@@ -31,7 +32,8 @@ pub fn summary(snapshot: &Snapshot) -> String {
 /// That sw-bpf runs inside of the target, and why it could not leave.
 pub fn cannot_leave(reason: &str) -> String {
     format!(
-        "sw-bpf: runs inside of what it measures and cannot leave: {}\n",
+        "{}runs inside of what it measures and cannot leave: {}\n",
+        error::NOTE,
         escape::head(reason, REASON)
     )
 }

@@ -102,8 +102,10 @@ async fn gather(
 ) -> Result<Gathered, Error> {
     let program = env::current_exe().context("find the own path")?;
     let nodes = facts.nodes.as_deref().unwrap_or_default();
+    let het = facts.het.as_ref();
     let what = OnEachNode {
-        job: facts.job_id,
+        job: het.map_or(facts.job_id, |het| het.leader),
+        het_group: het.map(|het| het.offset),
         nodes,
         program: &program,
         args: &arguments(facts, window, force),

@@ -5,9 +5,11 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -33,7 +35,7 @@ const COMPLAINTS: Most = Most {
 };
 
 /// Most that is read of either, kept or not. Labels are a hundredth of it.
-const MOST_READ: u64 = 66 << 20;
+const MOST_READ: usize = 66 << 20;
 
 /// How long `srun` may take to end its step after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -52,8 +54,10 @@ const KEPT: [&str; 6] = [
 /// What is run on each node of a job.
 #[derive(Debug, Clone, Copy)]
 pub struct OnEachNode<'a> {
-    /// Raw id of the job.
+    /// Raw id of the job; of a component, that of its leader.
     pub job: u32,
+    /// Which component, where the job is heterogeneous.
+    pub het_group: Option<u32>,
     /// All its nodes, in Slurm's order.
     pub nodes: &'a [String],
     /// The program, by a path that it has on each node.
@@ -104,8 +108,10 @@ impl Slurm {
         let mut answers = Labelled::new(what.nodes.len(), ANSWERS);
         let mut complaints = Labelled::new(what.nodes.len(), COMPLAINTS);
         let mut group = Group::of(&child);
+        let is_ending = Cell::new(false);
         let end = {
-            let mut all = std::pin::pin!(hear(&mut child, &mut answers, &mut complaints));
+            let all = hear(&mut child, &mut answers, &mut complaints, &is_ending);
+            let mut all = pin!(all);
             let end = tokio::select! {
                 end = &mut all => end,
                 () = sleep_until(until) => End::TimedOut(what.limit),
@@ -116,6 +122,7 @@ impl Slurm {
                 End::Flooded => {}
                 // `srun` takes its tasks with it; one that is killed leaves them.
                 End::TimedOut(_) | End::Stopped => {
+                    is_ending.set(true);
                     group.signal(Signal::TERM);
                     if let Ok(End::Exited(_)) = timeout(GRACE, all).await {
                         group.has_ended();
@@ -141,6 +148,8 @@ impl Slurm {
             "--input=none".to_owned(),
             "--mpi=none".to_owned(),
             "--cpu-bind=none".to_owned(),
+            // Not a share of the job's memory, which its own steps may have: it is in the job's limit all the same.
+            "--mem=0".to_owned(),
             // The others go on without one that fails.
             "--kill-on-bad-exit=0".to_owned(),
             "--wait=0".to_owned(),
@@ -148,7 +157,8 @@ impl Slurm {
             "--chdir=/".to_owned(),
             "--job-name=sw-bpf".to_owned(),
         ];
-        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let het_group = what.het_group.map(|offset| format!("--het-group={offset}"));
+        let options: Vec<&str> = options.iter().chain(&het_group).map(String::as_str).collect();
         let mut command = command(&path, &options);
         command.arg(what.program).args(what.args);
         for (name, _) in std::env::vars_os() {
@@ -168,9 +178,21 @@ fn is_of_slurm(name: &OsString) -> bool {
     is_own && !KEPT.contains(&name.as_ref())
 }
 
-async fn hear(child: &mut Child, answers: &mut Labelled, complaints: &mut Labelled) -> End {
+/// Listens until `srun` has ended. Once that `is_ending`, it complains of nothing but that.
+async fn hear(
+    child: &mut Child,
+    answers: &mut Labelled,
+    complaints: &mut Labelled,
+    is_ending: &Cell<bool>,
+) -> End {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    if tokio::try_join!(read(stdout, answers), read(stderr, complaints)).is_err() {
+    let answers = read(stdout, |bytes| answers.push(bytes));
+    let complaints = read(stderr, |bytes| {
+        if !is_ending.get() {
+            complaints.push(bytes);
+        }
+    });
+    if tokio::try_join!(answers, complaints).is_err() {
         return End::Flooded;
     }
     End::Exited(child.wait().await)
@@ -179,14 +201,18 @@ async fn hear(child: &mut Child, answers: &mut Labelled, complaints: &mut Labell
 /// That there was too much to read.
 struct TooMuch;
 
-async fn read(from: Option<impl AsyncRead + Unpin>, into: &mut Labelled) -> Result<(), TooMuch> {
+async fn read(from: Option<impl AsyncRead + Unpin>, mut take: impl FnMut(&[u8])) -> Result<(), TooMuch> {
     let Some(mut from) = from else { return Ok(()) };
     let mut buffer = vec![0; 64 << 10];
-    while into.read() <= MOST_READ {
+    let mut read = 0;
+    while read <= MOST_READ {
         match from.read(&mut buffer).await {
             // A pipe that fails has nothing more to say.
             Ok(0) | Err(_) => return Ok(()),
-            Ok(length) => into.push(&buffer[..length]),
+            Ok(length) => {
+                read += length;
+                take(&buffer[..length]);
+            }
         }
     }
     Err(TooMuch)

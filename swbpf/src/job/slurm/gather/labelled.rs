@@ -31,7 +31,6 @@ pub struct Labelled {
     tasks: Vec<Text>,
     unlabelled: Text,
     kept: usize,
-    read: u64,
     line: Line,
 }
 
@@ -54,14 +53,12 @@ impl Labelled {
             tasks: vec![Text::default(); tasks],
             unlabelled: Text::default(),
             kept: 0,
-            read: 0,
             line: Line::Label(Vec::new()),
         }
     }
 
     /// Takes the next part of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.read += bytes.len() as u64;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.push_part(part);
             if part.ends_with(b"\n") {
@@ -69,11 +66,6 @@ impl Labelled {
                 self.line = Line::Label(Vec::new());
             }
         }
-    }
-
-    /// Bytes that came, kept or not.
-    pub fn read(&self) -> u64 {
-        self.read
     }
 
     /// The text of each task, and that without a label.
@@ -280,7 +272,6 @@ mod tests {
             for bytes in stream.as_bytes().chunks(read) {
                 labelled.push(bytes);
             }
-            prop_assert_eq!(labelled.read(), stream.len() as u64);
             let (tasks, unlabelled) = labelled.finish();
             prop_assert_eq!(unlabelled, Text::default());
             for (task, text) in tasks.iter().zip(&texts) {

@@ -2,7 +2,11 @@
 
 use super::labelled::{Labelled, Text};
 use super::{ANSWERS, Answer, End};
+use crate::error::NOTE;
 use crate::job::slurm::run::MAX_TOLD;
+
+/// Slurm's words for a step that someone else asks for.
+const DENIED: &str = "Access/permission denied";
 
 /// Answers in the order of `nodes`.
 pub(super) fn answers(nodes: &[String], answers: Labelled, complaints: Labelled, end: &End) -> Vec<Answer> {
@@ -42,13 +46,8 @@ fn answer_in(text: &Text) -> Option<Answer> {
 /// In whose words there are any: its own, `srun`'s of it, what was seen of it, `srun`'s of all.
 fn reason(node: &str, complaint: &Text, of_srun: &str, end: &End) -> String {
     let own = String::from_utf8_lossy(&complaint.bytes);
-    let own = own.lines().map(str::trim).filter(|line| !line.is_empty());
-    let own = own
-        .clone()
-        .find_map(|line| line.strip_prefix("sw-bpf: "))
-        .or_else(|| own.clone().find(|line| line.starts_with("slurmstepd: error: ")))
-        .or_else(|| own.clone().next());
-    if let Some(line) = own.or_else(|| line_of_srun(of_srun, |line| names(line, node))) {
+    let own = line_of_node(&own).or_else(|| line_of_srun(of_srun, |line| names(line, node)));
+    if let Some(line) = own {
         return shortened(line);
     }
     match end {
@@ -65,6 +64,19 @@ fn reason(node: &str, complaint: &Text, of_srun: &str, end: &End) -> String {
     }
 }
 
+/// A failure that sw-bpf tells, or else Slurm's daemon of its step, or else anything.
+fn line_of_node(text: &str) -> Option<&str> {
+    let lines = || {
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with(NOTE))
+    };
+    lines()
+        .find_map(|line| line.strip_prefix("sw-bpf: "))
+        .or_else(|| lines().find(|line| line.starts_with("slurmstepd") && line.contains("error: ")))
+        .or_else(|| lines().next())
+}
+
 /// An error of `srun` itself, without what stands before all of them.
 fn line_of_srun(text: &str, holds: impl Fn(&str) -> bool) -> Option<&str> {
     text.lines()
@@ -79,5 +91,10 @@ fn names(line: &str, node: &str) -> bool {
 }
 
 fn shortened(line: &str) -> String {
-    line.chars().take(MAX_TOLD).collect()
+    let line: String = line.chars().take(MAX_TOLD).collect();
+    if line.ends_with(DENIED) {
+        line + ": Slurm starts a step for the job's own user alone, be that as root"
+    } else {
+        line
+    }
 }

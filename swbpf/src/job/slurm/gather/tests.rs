@@ -31,6 +31,7 @@ async fn on_each(
 ) -> Result<Vec<Answer>, Unknown> {
     let what = OnEachNode {
         job: 7,
+        het_group: None,
         nodes: &nodes(count),
         program: Path::new("/opt/sw-bpf"),
         args: &["--once".to_owned(), "a b".to_owned()],
@@ -102,6 +103,19 @@ fn who_does_not_answer_is_told_in_the_best_words_there_are() {
             "echo '1: hello' >&2; echo '1: slurmstepd: error: execve(): /opt/sw-bpf: No such file' >&2",
             "slurmstepd: error: execve(): /opt/sw-bpf: No such file",
         ),
+        (
+            "echo '1: sw-bpf: note: runs inside' >&2; echo '1: sw-bpf: no job 7' >&2",
+            "no job 7",
+        ),
+        (
+            "echo '1: sw-bpf: note: runs inside' >&2; exit 3",
+            "srun ended (exit status: 3) without its answer",
+        ),
+        (
+            "echo 'srun: error: Unable to create step for job 7: Access/permission denied' >&2; exit 1",
+            "Unable to create step for job 7: Access/permission denied: Slurm starts a step for the job's own user alone, \
+             be that as root",
+        ),
         ("echo '1: hello' >&2", "hello"),
         // Those of srun that name it.
         (
@@ -128,8 +142,7 @@ fn who_does_not_answer_is_told_in_the_best_words_there_are() {
 
 #[test]
 fn what_hangs_is_ended_with_its_children_and_what_was_said_is_kept() {
-    let script =
-        "trap 'echo 1 > asked; exit' TERM; echo '0: {a}'; sleep 600 & echo $! > child; echo $$ > self; wait";
+    let script = "trap 'echo 1 > asked; echo srun: error: cn2: Killed >&2; exit' TERM; echo '0: {a}'; sleep 600 & echo $! > child; echo $$ > self; wait";
     let begin = Instant::now();
     let (dir, answers) = ask(script, 2, Duration::from_millis(400));
     assert_eq!(
