@@ -14,14 +14,16 @@ use tempfile::TempDir;
 /// Longer than a job waits for its turn, or runs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A hook has no `PATH`. The empty directory inside keeps the job's own until the Epilog; Slurm takes the directory that
-/// it finds. The Prolog does not wait for ever: a cluster whose test was killed is to come to its end.
-const PROLOG: &str = "mkdir -p $job/hold\n\
+/// A hook has no `PATH`. Slurm takes the directory that it finds. The empty one inside keeps it until the Epilog; it is
+/// charged to the job, so it is made under watch. The Prolog does not wait for ever: a cluster whose test was killed is to
+/// come to its end.
+const PROLOG: &str = "mkdir -p $job\n\
     : >$dir/made.$SLURM_JOB_ID\n\
     for turn in $(seq 500); do\n\
     [ -e $dir/watched.$SLURM_JOB_ID ] && break\n\
     sleep 0.02\n\
-    done";
+    done\n\
+    mkdir $job/hold";
 const EPILOG: &str = "cat $job/memory.max_usage_in_bytes >$dir/counter.new\n\
     rmdir $job/hold $job\n\
     mv $dir/counter.new $dir/counter.$SLURM_JOB_ID";
