@@ -207,7 +207,9 @@ fn cgroups_below_that_were_there_before_are_entered_once() {
     let mut enter = |dir: &Path| {
         let id = fs::metadata(dir).expect("a cgroup").ino();
         let name = dir.file_name().expect("a name").to_string_lossy();
-        probe.track_below(top, id, &name, Start::default()).expect("room")
+        probe
+            .track_below(top, id, &name, Start::default(), true)
+            .expect("room")
     };
     assert!(enter(&before).is_some());
     assert!(enter(&before).is_none(), "it is entered");

@@ -226,6 +226,15 @@ pub fn count_without_slot() {
     }
 }
 
+/// Counts a look-up that did not come to an end.
+#[inline(always)]
+pub fn count_too_deep() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).too_deep += 1 };
+    }
+}
+
 /// Counts a notice that found no room.
 #[inline(always)]
 pub fn count_dropped_notice() {

@@ -9,7 +9,7 @@ use swbpf_common::slot::Slot;
 use crate::{
     atomic,
     kernel::Css,
-    maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, epoch, offset},
+    maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, count_too_deep, epoch, offset},
 };
 
 /// Cgroups that are walked up at most: deeper ones belong to no slot.
@@ -107,5 +107,6 @@ pub fn walk(mut css: Css) -> u64 {
         let Some(parent) = css.parent() else { return 0 };
         css = parent;
     }
+    count_too_deep();
     0
 }

@@ -9,7 +9,7 @@ mod ticks;
 mod track;
 
 pub use below::Below;
-pub use drain::{BucketReading, Histograms, Losses, PeakReading, Peek, SlotReading};
+pub use drain::{BucketReading, Ended, Histograms, Losses, PeakReading, Peek, SlotReading};
 pub use load::{Floor, Probe, Room};
 pub use notice::{LimitHit, Notice, What};
 pub use syscall::ProgramStats;

@@ -76,6 +76,8 @@ pub struct Snapshot {
     pub steps_left_out: Option<u64>,
     /// Kills for want of memory, oldest first.
     pub oom_kills: Vec<OomKill>,
+    /// Kills that were counted and are not in `oom_kills`, since their notices found the ring buffer full.
+    pub oom_kills_untold: Option<u64>,
     /// Graphics processors of the target.
     pub gpus: Option<Vec<serde_json::Value>>,
     /// How the command ended; only in the summary of `run`.
@@ -321,7 +323,8 @@ pub struct Loss {
     pub lru_misses: u64,
     /// The same of all other programs.
     pub other_misses: u64,
-    /// Notices (births, deaths, kills, new peaks) that found the ring buffer full; no number depends on them.
+    /// Notices (births, deaths, kills, new peaks) that found the ring buffer full; no number depends on them, and kills that
+    /// were not told are counted as `oom_kills_untold`.
     pub notices_dropped: u64,
     /// Maxima given up after too many collisions between CPUs.
     pub collisions: u64,
@@ -330,6 +333,8 @@ pub struct Loss {
     pub unseen_switches: u64,
     /// Cgroups below the target, of steps or tasks, that found the table full: they count for the one above them, and have no row.
     pub without_row: u64,
+    /// Look-ups, of the whole host, of a cgroup nested deeper than 128: if it lies below the target, what it uses is missing.
+    pub too_deep: u64,
     /// How often the base had to be taken anew.
     pub rebased: u64,
 }

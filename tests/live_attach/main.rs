@@ -5,6 +5,7 @@ mod job;
 mod jq;
 mod kills;
 mod lines;
+mod lost;
 mod once;
 mod tree;
 mod unprivileged;

@@ -64,9 +64,14 @@ pub fn error_bound(summary: &Snapshot) -> u64 {
         collisions,
         unseen_switches: _,
         without_row: _,
+        too_deep,
         rebased,
     } = loss;
-    assert_eq!((other_misses, notices_dropped, collisions), (0, 0, 0), "{loss:?}");
+    assert_eq!(
+        (other_misses, notices_dropped, collisions, too_deep),
+        (0, 0, 0, 0),
+        "{loss:?}"
+    );
     // Where memory changed at each comparison since the loss there is no bound: a change is at most a batch of 64 pages.
     let at_most = kernel_memory_misses * (64 << 12);
     let bound = summary.memory.error_bound_bytes.unwrap_or(at_most);

@@ -23,6 +23,8 @@ pub struct BelowReading {
     pub role: Role,
     /// Its id.
     pub cgroup_id: u64,
+    /// Id of the cgroup of its step; its own, if it is one.
+    pub step_cgroup_id: Option<u64>,
     /// When it was made; `None` where that was before the measurement.
     pub born_ns: Option<u64>,
     /// When its last process left, while none has come since.
@@ -73,6 +75,8 @@ struct Row {
     /// Highest needed memory by the files, and when.
     highest: Option<(u64, u64)>,
     first: BelowReading,
+    /// CPU time by the files before it was measured: none, where the cgroup was made since.
+    used_before_ns: Option<u64>,
     /// At the last look but one.
     previous: BelowReading,
     last: BelowReading,
@@ -85,6 +89,7 @@ pub struct Rows {
     /// With when they ended.
     ended: Vec<(u64, Told)>,
     left_out: u64,
+    has_begun: bool,
 }
 
 /// A row as it is told.
@@ -92,6 +97,8 @@ pub struct Rows {
 pub struct Told {
     /// What it is.
     pub role: Role,
+    /// Id of the cgroup of its step.
+    pub step_cgroup_id: Option<u64>,
     /// What it used.
     pub usage: Usage,
 }
@@ -119,12 +126,14 @@ impl Rows {
 
     /// Takes readings; one of a removed cgroup is its last.
     pub fn add(&mut self, readings: Vec<BelowReading>, frame: Frame) {
+        let is_begin = !self.has_begun;
+        self.has_begun = true;
         for reading in readings {
             let (id, is_gone) = (reading.cgroup_id, reading.gone_ns.is_some());
             let row = self
                 .live
                 .entry(id)
-                .or_insert_with(|| Row::new(&reading, frame.cpus));
+                .or_insert_with(|| Row::new(&reading, frame.cpus, is_begin));
             row.add(reading);
             if is_gone && let Some(row) = self.live.remove(&id) {
                 self.end(row.end_ns(), row.told(frame, false));
@@ -208,7 +217,7 @@ impl Rows {
 }
 
 impl Row {
-    fn new(reading: &BelowReading, cpus: usize) -> Self {
+    fn new(reading: &BelowReading, cpus: usize, is_begin: bool) -> Self {
         let base = if reading.born_ns.is_some() {
             Base::from_birth(cpus)
         } else {
@@ -218,6 +227,10 @@ impl Row {
             base,
             best: None,
             highest: None,
+            used_before_ns: match reading.values {
+                Values::Sampled { usage_ns, .. } if is_begin => usage_ns,
+                _ => Some(0),
+            },
             first: reading.clone(),
             previous: reading.clone(),
             last: reading.clone(),
@@ -237,7 +250,9 @@ impl Row {
                 }
                 let peak = slot.peak;
                 let stands = |(known, base): &(PeakReading, Base)| {
-                    peak.level <= known.level && base.rebased() != self.base.rebased()
+                    peak.level <= known.level
+                        && base.pages().is_some()
+                        && base.rebased() != self.base.rebased()
                 };
                 if !self.best.as_ref().is_some_and(stands) {
                     self.best = Some((peak, self.base));
@@ -283,6 +298,7 @@ impl Row {
         };
         Told {
             role: last.role,
+            step_cgroup_id: last.step_cgroup_id,
             usage,
         }
     }
@@ -315,12 +331,9 @@ impl Row {
 
     /// CPU time until a reading, from when it was measured.
     fn busy_ns(&self, until: &BelowReading) -> Option<u64> {
-        match (&until.values, &self.first.values) {
-            (Values::Counted { slot, .. }, _) => Some(slot.busy_ns.values().sum()),
-            (Values::Sampled { usage_ns, .. }, Values::Sampled { usage_ns: first, .. }) => {
-                usage_ns.as_ref()?.checked_sub((*first)?)
-            }
-            _ => None,
+        match &until.values {
+            Values::Counted { slot, .. } => Some(slot.busy_ns.values().sum()),
+            Values::Sampled { usage_ns, .. } => (*usage_ns)?.checked_sub(self.used_before_ns?),
         }
     }
 

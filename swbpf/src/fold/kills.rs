@@ -69,6 +69,12 @@ impl Fold {
             .collect()
     }
 
+    /// Kills that the slot counted, and no notice told.
+    pub(super) fn kills_untold(&self) -> Option<u64> {
+        let counted = self.last.kernel.as_ref()?.slot.oom_kills;
+        Some(counted.saturating_sub(self.kills.len() as u64))
+    }
+
     fn oom_kill(&self, kill: &Kill, base: Option<i64>) -> OomKill {
         let task = |(pid, comm): &(u32, String)| Task {
             pid: *pid,
@@ -101,6 +107,12 @@ impl Fold {
 
     /// The reason of what is not known of a kill: one for all of them.
     pub(super) fn note_kills(&self, unknown: &mut Unknown) {
+        if self.last.kernel.is_none() {
+            unknown.insert(
+                "oom_kills_untold".to_owned(),
+                "only the kernel programs see kills".to_owned(),
+            );
+        }
         let mut unless_all = |key: &str, is_known: fn(&Kill) -> bool, reason: &str| {
             if !self.kills.iter().all(|(kill, _)| is_known(kill)) {
                 unknown.insert(format!("oom_kills[].{key}"), reason.to_owned());

@@ -18,6 +18,7 @@ impl Reasons<'_> {
     }
 }
 
+const TOO_DEEP: &str = "a cgroup on this host is nested too deep to know whether it belongs to the target";
 const LOST: &str = "events were lost, and memory changed at every comparison with the kernel's files since";
 const PAGE_TABLES_UNSEEN: &str = "an interrupt freed page tables or slab while the program ran on that CPU";
 const NO_LIMIT: &str = "no limit is set";
@@ -39,7 +40,7 @@ impl Fold {
             "not sampled",
         );
         let no_bound = if memory.needed_bytes.is_some() && self.counted().is_some() {
-            LOST
+            if self.is_too_deep() { TOO_DEEP } else { LOST }
         } else {
             &not_counted
         };

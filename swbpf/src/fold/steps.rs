@@ -37,7 +37,11 @@ impl Fold {
         let mut rows = self.below.told(since_ns, self.frame(), in_window);
         if let Some(role @ Role::Step(_)) = self.subject.role {
             let usage = self.target_usage(memory);
-            rows.push(Told { role, usage });
+            rows.push(Told {
+                role,
+                step_cgroup_id: Some(usage.cgroup_id),
+                usage,
+            });
         }
         let steps = grouped(rows);
         note_unknown(&steps, unknown);
@@ -81,28 +85,32 @@ impl Fold {
     }
 }
 
-/// Rows by their step; of one name begun twice, as after a requeue, each is told. Ended tasks of an older one of the same
-/// name are with the first.
+/// Rows by the cgroup of their step: one of the same name can begin twice, as after a requeue.
 fn grouped(rows: Vec<Told>) -> Vec<Step> {
     let mut steps: Vec<(StepName, Usage)> = Vec::new();
-    let mut tasks: BTreeMap<StepName, Vec<StepTask>> = BTreeMap::new();
-    let mut daemons: BTreeMap<StepName, Option<u64>> = BTreeMap::new();
-    for Told { role, usage } in rows {
+    let mut tasks: BTreeMap<Option<u64>, Vec<StepTask>> = BTreeMap::new();
+    let mut daemons: BTreeMap<Option<u64>, Option<u64>> = BTreeMap::new();
+    for Told {
+        role,
+        step_cgroup_id: of,
+        usage,
+    } in rows
+    {
         match role {
             Role::Step(step) => steps.push((step, usage)),
-            Role::Task { step, task } => tasks
-                .entry(step)
+            Role::Task { task, .. } => tasks
+                .entry(of)
                 .or_default()
                 .push(StepTask { task_id: task, usage }),
-            Role::Slurmstepd { step } => drop(daemons.insert(step, usage.needed_bytes)),
+            Role::Slurmstepd { .. } => drop(daemons.insert(of, usage.needed_bytes)),
             _ => {}
         }
     }
     steps.sort_by(|(one, its), (other, others)| (one, &its.began_at).cmp(&(other, &others.began_at)));
     let mut with_tasks = |(step, usage): (StepName, Usage)| {
-        let mut tasks = tasks.remove(&step).unwrap_or_default();
+        let mut tasks = tasks.remove(&Some(usage.cgroup_id)).unwrap_or_default();
         tasks.sort_by_key(|task| task.task_id);
-        let own = daemons.get(&step).copied();
+        let own = daemons.get(&Some(usage.cgroup_id)).copied();
         Step {
             step_id: step.to_string(),
             slurmstepd_bytes: own.unwrap_or_else(|| outside_tasks(&usage, &tasks)),
@@ -124,7 +132,8 @@ fn outside_tasks(step: &Usage, tasks: &[StepTask]) -> Option<u64> {
 }
 
 const HAS_ENDED: &str = "it has ended";
-const NOT_SEEN: &str = "it was there before the measurement, or is there still";
+const NO_BEGIN: &str = "it was there before the measurement, or it is sampled, which does not tell";
+const NO_END: &str = "it is there still";
 const NOT_COUNTED: &str =
     "what it held before it was measured could not be told, or memory is not counted there";
 
@@ -149,8 +158,8 @@ fn note_usages(prefix: &str, usages: &[&Usage], unknown: &mut Unknown) {
             unknown.insert(format!("{prefix}{key}"), reason.to_owned());
         }
     };
-    unless_all("began_at", |usage| usage.began_at.is_some(), NOT_SEEN);
-    unless_all("ended_at", |usage| usage.ended_at.is_some(), NOT_SEEN);
+    unless_all("began_at", |usage| usage.began_at.is_some(), NO_BEGIN);
+    unless_all("ended_at", |usage| usage.ended_at.is_some(), NO_END);
     let ended_or = format!("{HAS_ENDED}, or {NOT_COUNTED}");
     unless_all("needed_bytes", |usage| usage.needed_bytes.is_some(), &ended_or);
     unless_all(

@@ -62,7 +62,9 @@ impl Fold {
         let (best, best_base) = self.best.unwrap_or((kernel.slot.peak, self.base));
         let at_peak = parts(best.level, &best.parts, &best_base);
         let bound = self.base.bound().zip(best_base.bound());
-        let bound = bound.map(|(now, then)| now.max(then) + self.subject.batch_bound_pages);
+        let bound = bound
+            .filter(|_| !self.is_too_deep())
+            .map(|(now, then)| now.max(then) + self.subject.batch_bound_pages);
         let base = self.base.pages();
         let levels_ns = self.levels_ns(kernel);
         let levels = base.map(|base| levels::levels(&levels_ns, |pages| to_bytes(pages + base)));
@@ -80,6 +82,11 @@ impl Fold {
             error_bound_bytes: bound.map(|pages| pages * page_bytes()),
             samples: None,
         }
+    }
+
+    /// Whether a cgroup somewhere on the host was too deep to know whether it belongs to the target.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.last.losses().too_deep > self.first.losses().too_deep
     }
 
     /// Whether statistics were not seen that page tables may be among.
@@ -107,14 +114,17 @@ impl Fold {
     fn needed_sampled(&self) -> Needed {
         let now = Parts::read(&self.last.memory);
         Needed {
-            source: now.map_or(Source::Unavailable, |_| Source::Sampled),
+            source: match self.highest.memory.needed() {
+                Some(_) => Source::Sampled,
+                None => Source::Unavailable,
+            },
             now,
             peak_bytes: self.highest.memory.needed(),
             peak: peak::sampled(&self.highest, self.begin, LOOK_SECONDS),
             levels: None,
             timeline: None,
             error_bound_bytes: None,
-            samples: now.map(|_| self.readings),
+            samples: self.highest.memory.needed().map(|_| self.readings),
         }
     }
 

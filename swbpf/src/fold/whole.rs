@@ -240,6 +240,7 @@ impl Fold {
             ),
             steps_left_out: steps.as_ref().map(|_| self.below.left_out()),
             steps,
+            oom_kills_untold: self.kills_untold(),
             oom_kills: self.oom_kills(),
             gpus: None,
             exit,
@@ -253,11 +254,13 @@ impl Fold {
     /// Compares slot and files where it tells something: before the base is exact, and after a loss.
     fn learn(&mut self, before: Losses) {
         let now = self.last.losses();
-        if self.readings > 1 && now.state_misses > before.state_misses {
+        let has_lost = self.readings > 1 && now.state_misses > before.state_misses;
+        if has_lost && self.subject.memory_not_counted.is_none() {
             self.base.lose_kernel();
             self.below.lose_kernel();
         }
-        if self.base.bound() != Some(0)
+        if self.subject.memory_not_counted.is_none()
+            && self.base.bound() != Some(0)
             && let Some(evidence) = memory::evidence(&self.last)
         {
             self.base.learn(evidence);
@@ -271,7 +274,7 @@ impl Fold {
         };
         let peak = kernel.slot.peak;
         let stands = |(known, base): &(PeakReading, Base)| {
-            peak.level <= known.level && base.rebased() != self.base.rebased()
+            peak.level <= known.level && base.pages().is_some() && base.rebased() != self.base.rebased()
         };
         if !self.best.as_ref().is_some_and(stands) {
             self.best = Some((peak, self.base));
@@ -311,6 +314,7 @@ impl Fold {
             collisions: now.collisions.saturating_sub(first.collisions),
             unseen_switches: now.unseen_switches.saturating_sub(first.unseen_switches),
             without_row: now.without_slot.saturating_sub(first.without_slot),
+            too_deep: now.too_deep.saturating_sub(first.too_deep),
             rebased: self.base.rebased(),
         })
     }

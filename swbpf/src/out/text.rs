@@ -241,6 +241,7 @@ fn lost(page: &mut Page, loss: Option<Loss>) {
         ("dropped notices", loss.notices_dropped),
         ("maxima given up", loss.collisions),
         ("steps without a row", loss.without_row),
+        ("cgroups too deep", loss.too_deep),
         ("switches found late", loss.unseen_switches),
         ("new bases", loss.rebased),
     ];

@@ -7,7 +7,7 @@ use anyhow::Context;
 use aya::maps::MapError;
 use swbpf_common::slot::{NAME_LEN, Slot};
 
-use super::{Probe, SlotId, Start};
+use super::{Probe, SlotId, Start, monotonic_ns};
 use crate::error::Error;
 
 /// `BPF_NOEXIST`: the kernel refuses where the key is there.
@@ -33,13 +33,14 @@ pub struct Below {
 }
 
 impl Probe {
-    /// Tracks a cgroup that is there already below one that has a slot. `None` where it has one too: it was born since.
+    /// Tracks a cgroup that is there already below one that has a slot; one without a process counts as emptied now. `None` where it has one too: it was born since.
     pub fn track_below(
         &mut self,
         above: SlotId,
         cgroup_id: u64,
         name: &str,
         start: Start,
+        is_populated: bool,
     ) -> Result<Option<SlotId>, Error> {
         let follow = self.slot(above)?.follow.saturating_sub(1);
         let number = match self.free_below.pop(0) {
@@ -58,6 +59,7 @@ impl Probe {
             follow,
             cgroup_id,
             name: cut(name),
+            emptied_ns: if is_populated { 0 } else { monotonic_ns() },
             ..self.first_state(start)?
         };
         self.enter(number, &state)?;

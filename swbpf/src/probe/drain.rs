@@ -42,6 +42,15 @@ pub struct SlotReading {
     pub oom_kills: u64,
 }
 
+/// How a cgroup ended, and when on the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its last process left, and none has come since.
+    Emptied(u64),
+    /// It was removed.
+    Removed(u64),
+}
+
 /// The highest level and what it was made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeakReading {
@@ -78,7 +87,8 @@ impl Peek {
         if *self == *before && self.rose_ns + 2 * layout::tick_ns() < ns {
             return Some(0);
         }
-        if self.bucket.wrapping_sub(before.bucket) & level::BUCKET_MASK > 1 {
+        // What became of the bucket of `before` after it was taken is not known once another one is open.
+        if self.bucket != before.bucket {
             return None;
         }
         Some((self.high.max(before.high)).abs_diff(self.low.min(before.low)))
@@ -126,6 +136,8 @@ pub struct Losses {
     pub unseen_switches: u64,
     /// Cgroups that found no free slot: they count for the one above them alone.
     pub without_slot: u64,
+    /// Look-ups of a cgroup so deep that it is not known which slot it belongs to.
+    pub too_deep: u64,
 }
 
 impl Probe {
@@ -172,6 +184,13 @@ impl Probe {
         })
     }
 
+    /// Whether a slot's last process has left, or its cgroup was removed, and when.
+    pub fn ended(&self, slot: SlotId) -> Result<Option<Ended>, Error> {
+        let state = self.slot(slot)?;
+        let removed = (state.gone_ns != 0).then_some(Ended::Removed(state.gone_ns));
+        Ok(removed.or((state.emptied_ns != 0).then_some(Ended::Emptied(state.emptied_ns))))
+    }
+
     /// Reads where a slot's time went until now.
     pub fn histograms(&self, slot: SlotId) -> Result<Histograms, Error> {
         Ok(Histograms {
@@ -199,6 +218,7 @@ impl Probe {
             losses.collisions += health.collisions;
             losses.unseen_switches += health.unseen_switches;
             losses.without_slot += health.without_slot;
+            losses.too_deep += health.too_deep;
             losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
         Ok(losses)

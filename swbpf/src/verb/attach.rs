@@ -36,7 +36,7 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
         keeper.keep(|| snapshot);
-        Ok(meter.look_for_end() || told == ControlFlow::Break(()))
+        Ok(meter.has_ended()? || told == ControlFlow::Break(()))
     })
     .await?;
     if let End::Came(signal) = end {

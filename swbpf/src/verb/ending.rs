@@ -1,31 +1,26 @@
-//! The end of a target, as the kernel tells it: its last process has left, or it was removed.
+//! The end of a target: its last process has left, or it was removed.
 
 use std::time::Duration;
 
-use crate::probe::{Notice, What, monotonic_ns};
+use crate::probe::{Ended, monotonic_ns};
 
 /// A target that was emptied may get a process again at once, as between two commands of a script: it has ended if none has
 /// come within this time.
 const CONFIRM: Duration = Duration::from_millis(100);
 
-/// When the target counts as ended.
+/// When the target counts as ended. It is read from the slot, when a notice or a look asks for it: a notice can be lost.
 #[derive(Debug, Default)]
 pub struct Ending {
     end_ns: Option<u64>,
 }
 
 impl Ending {
-    /// Takes a notice.
-    pub fn hear(&mut self, notice: &Notice, target: u64) {
-        if notice.cgroup_id != target {
-            return;
-        }
-        match notice.what {
-            What::Gone => self.end_ns = Some(notice.ns),
-            What::Emptied => self.end_ns = Some(notice.ns + CONFIRM.as_nanos() as u64),
-            What::Populated => self.end_ns = None,
-            _ => {}
-        }
+    /// Takes what the slot says now.
+    pub fn see(&mut self, ended: Option<Ended>) {
+        self.end_ns = ended.map(|ended| match ended {
+            Ended::Removed(ns) => ns,
+            Ended::Emptied(ns) => ns + CONFIRM.as_nanos() as u64,
+        });
     }
 
     /// Time left until then.

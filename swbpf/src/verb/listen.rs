@@ -53,7 +53,11 @@ pub async fn listen<T>(
                 result.context("wait for notices of the kernel programs")?;
                 meter.hear()?;
             }
-            () = sleep(left.unwrap_or_default()), if left.is_some() => return Ok(End::Gone),
+            () = sleep(left.unwrap_or_default()), if left.is_some() => {
+                if meter.has_ended()? {
+                    return Ok(End::Gone);
+                }
+            }
             () = sleep(calibrated.unwrap_or_default()), if calibrated.is_some() => meter.end_calibration(),
             _ = looks.tick() => {
                 meter.look()?;

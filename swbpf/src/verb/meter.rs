@@ -98,12 +98,16 @@ impl Meter {
         self.ending.left()
     }
 
-    /// Looks whether the target has ended, where the kernel does not tell it.
-    pub fn look_for_end(&mut self) -> bool {
+    /// Whether the target has ended by now.
+    pub fn has_ended(&mut self) -> Result<bool, Error> {
+        if let Some(counting) = &self.counting {
+            self.ending.see(counting.probe.ended(counting.slot)?);
+        }
         let is_populated = self.scanner.is_populated();
         let has_emptied = self.was_populated && !is_populated && !self.hears_end;
         self.was_populated |= is_populated;
-        has_emptied || !self.cgroup.exists()
+        let is_over = self.left().is_some_and(|left| left.is_zero());
+        Ok(is_over || has_emptied || !self.cgroup.exists())
     }
 
     /// The programs, where they are used.
@@ -183,13 +187,16 @@ impl Meter {
             let reading = self.reading()?;
             self.fold.add(reading);
         }
+        let is_end = |notice: &Notice| matches!(notice.what, What::Gone | What::Emptied | What::Populated);
+        if let Some(counting) = self.counting.as_ref().filter(|_| notices.iter().any(is_end)) {
+            self.ending.see(counting.probe.ended(counting.slot)?);
+        }
         let has_moved = notices.iter().any(|notice| notice.what == What::Moved);
         for notice in notices {
             match notice.what {
                 What::Peak => self.new_peak(notice)?,
                 What::Victim => self.kill(notice),
-                What::Gone | What::Emptied | What::Populated => self.ending.hear(&notice, self.cgroup.id()),
-                What::Moved | What::Born => {}
+                What::Moved | What::Born | What::Gone | What::Emptied | What::Populated => {}
             }
         }
         self.fold.below(readings, false);

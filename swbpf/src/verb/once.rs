@@ -8,7 +8,7 @@ use super::{
     listen::{Empty, listen},
     meter::Meter,
     outside::leave,
-    signals::survive_file_limit,
+    signals::Signals,
     target::{Room, choose},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 /// Measures for the window and answers on standard output.
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
-    survive_file_limit()?;
+    let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
     let room = if once.json {
         Room::ForTheAnswerAlone
@@ -36,7 +36,14 @@ pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, 
     }
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // A target that ends within the window has its answer all the same.
-    listen(&mut meter, Empty::IsNoMatter, sleep(once.window), |_| Ok(false)).await?;
+    let end = async {
+        tokio::select! {
+            () = sleep(once.window) => {}
+            // Who interrupts it has the answer for the time until then.
+            _ = signals.next() => {}
+        }
+    };
+    listen(&mut meter, Empty::IsNoMatter, end, |_| Ok(false)).await?;
     meter.finish()?;
     let snapshot = meter.snapshot(Kind::Once, None);
     let answer = if once.json {

@@ -36,6 +36,7 @@ pub struct Follower {
     version: Version,
     /// Directory of the target.
     top: PathBuf,
+    top_id: u64,
     levels: u32,
     known: BTreeMap<SlotId, Known>,
     /// Cgroups whose files can be compared with their slots.
@@ -45,6 +46,8 @@ pub struct Follower {
 /// One of them.
 struct Known {
     id: u64,
+    /// Id of the cgroup of its step.
+    step: Option<u64>,
     role: Role,
     /// Below the target.
     path: PathBuf,
@@ -74,6 +77,7 @@ impl Follower {
                 .unwrap_or_default(),
             version: cgroup.version(),
             top: cgroup.path().to_path_buf(),
+            top_id: cgroup.id(),
             levels,
             known: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -162,6 +166,7 @@ impl Follower {
         Ok(BelowReading {
             role: self.role_of(below.slot).unwrap_or(Role::Other),
             cgroup_id: below.cgroup_id,
+            step_cgroup_id: self.known.get(&below.slot).and_then(|known| known.step),
             born_ns: below.born_ns,
             emptied_ns: below.emptied_ns,
             gone_ns: below.gone_ns.filter(|_| is_over),
@@ -222,17 +227,23 @@ impl Follower {
                 continue;
             }
             let mut names = vec![below.name.as_str()];
+            let mut ids = vec![below.cgroup_id];
             let mut above = below.above;
             while above != top
                 && names.len() < self.levels as usize
                 && let Some(next) = by_slot.get(&above)
             {
                 names.push(&next.name);
+                ids.push(next.cgroup_id);
                 above = next.above;
             }
             let path: PathBuf = names.into_iter().rev().collect();
             let known = Known {
                 id: below.cgroup_id,
+                step: match self.role {
+                    Some(Role::Step(_)) => Some(self.top_id),
+                    _ => ids.pop(),
+                },
                 role: self.role_at(&path),
                 path,
             };
@@ -285,14 +296,16 @@ impl Follower {
     /// Reads the files of the steps and tasks that are there.
     pub fn sampled(&self, target: &Cgroup, scanner: &Scanner) -> Vec<BelowReading> {
         let mut readings = Vec::new();
-        let mut above = vec![PathBuf::new()];
+        let own_step = matches!(self.role, Some(Role::Step(_))).then_some(self.top_id);
+        let mut above = vec![(PathBuf::new(), own_step)];
         for _ in 0..self.levels {
             let mut entered = Vec::new();
-            for path in &above {
+            for (path, step) in &above {
                 for (name, id) in subdirectories(&self.top.join(path)) {
                     let path = path.join(name);
-                    readings.extend(self.sample(target, &path, id, scanner));
-                    entered.push(path);
+                    let step = step.or(Some(id));
+                    readings.extend(self.sample(target, &path, (id, step), scanner));
+                    entered.push((path, step));
                 }
             }
             entered.truncate(MAX_LISTED);
@@ -301,7 +314,14 @@ impl Follower {
         readings
     }
 
-    fn sample(&self, target: &Cgroup, path: &Path, id: u64, scanner: &Scanner) -> Option<BelowReading> {
+    /// One of them, by its id and that of its step.
+    fn sample(
+        &self,
+        target: &Cgroup,
+        path: &Path,
+        (id, step): (u64, Option<u64>),
+        scanner: &Scanner,
+    ) -> Option<BelowReading> {
         let role = self.role_at(path);
         if !matches!(role, Role::Step(_) | Role::Task { .. } | Role::Slurmstepd { .. }) {
             return None;
@@ -312,6 +332,7 @@ impl Follower {
         Some(BelowReading {
             role,
             cgroup_id: id,
+            step_cgroup_id: step,
             born_ns: None,
             emptied_ns: (!is_populated).then_some(ns),
             gone_ns: None,
@@ -328,7 +349,11 @@ impl Follower {
 fn enter(counting: &mut Counting, above: SlotId, cgroup: &Cgroup) -> Result<Option<SlotId>, Error> {
     let start = start(&MemoryFiles::read(cgroup));
     let name = cgroup.path().file_name().unwrap_or_default().to_string_lossy();
-    match counting.probe.track_below(above, cgroup.id(), &name, start) {
+    let is_populated = cgroup.is_populated().unwrap_or(true);
+    match counting
+        .probe
+        .track_below(above, cgroup.id(), &name, start, is_populated)
+    {
         // None where it was born since the target was tracked: then all below it were, too.
         Ok(slot) => Ok(slot),
         Err(Error::TableFull { .. }) => Ok(None),

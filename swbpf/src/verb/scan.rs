@@ -52,8 +52,8 @@ impl Scanner {
             let end_ns = monotonic_ns();
             self.next_share_ns = end_ns + (end_ns - begin_ns) * SHARE;
         }
-        let is_any = !self.shares.is_empty();
-        MemoryFiles::of_processes(is_any.then(|| self.shares.values().copied().sum()))
+        // Of those that have ended since, nothing is left.
+        self.memory_below(cgroup)
     }
 
     /// That of a cgroup below the target, as of the same look.

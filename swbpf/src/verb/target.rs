@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::{facts, mine};
+use super::{facts, mine, outside::left_from};
 use crate::{
     cli,
     error::Error,
@@ -64,18 +64,13 @@ pub async fn choose(hierarchies: &Hierarchies, named: &cli::Target, room: Room) 
             if let Some(id) = mine::own_job() {
                 return job(hierarchies, &id, None, room).await;
             }
-            let pid = std::process::id();
-            let cgroup = hierarchies.cgroup_of_pid(pid)?;
-            Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
+            of_pid(hierarchies, std::process::id())
         }
         cli::Target::Cgroup(path) => {
             let cgroup = hierarchies.cgroup_at(path)?;
             Ok(chosen(hierarchies, cgroup, TargetKind::Cgroup, None))
         }
-        cli::Target::Pid(pid) => {
-            let cgroup = hierarchies.cgroup_of_pid(*pid)?;
-            Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(*pid)))
-        }
+        cli::Target::Pid(pid) => of_pid(hierarchies, *pid),
     }
 }
 
@@ -86,6 +81,16 @@ pub enum Room {
     ForWords,
     /// It is read by a program.
     ForTheAnswerAlone,
+}
+
+/// The cgroup of a process; where it is this one, the cgroup that it was in before it left.
+fn of_pid(hierarchies: &Hierarchies, pid: u32) -> Result<Chosen, Error> {
+    let left = left_from().filter(|_| pid == std::process::id());
+    let cgroup = match left {
+        Some(path) => hierarchies.cgroup_at(&path)?,
+        None => hierarchies.cgroup_of_pid(pid)?,
+    };
+    Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
 }
 
 fn chosen(hierarchies: &Hierarchies, cgroup: Cgroup, kind: TargetKind, pid: Option<u32>) -> Chosen {
@@ -135,7 +140,10 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
         slurm: SlurmJob {
             job_id: Some(here.shown.to_string()),
             facts: facts::told(&here, &host),
-            why_no_facts: asked.err().map(|unknown| unknown.to_string()),
+            why_no_facts: Some(match &asked {
+                Ok(_) => "Slurm does not know this job, or no more".to_owned(),
+                Err(unknown) => unknown.to_string(),
+            }),
             started: here.facts.as_ref().and_then(|facts| facts.start),
         },
         job: Some(OfJob {

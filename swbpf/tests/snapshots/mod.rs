@@ -92,6 +92,7 @@ pub fn kernel() -> Snapshot {
         steps: None,
         steps_left_out: None,
         oom_kills: vec![],
+        oom_kills_untold: Some(0),
         gpus: None,
         exit: Some(Exit {
             code: Some(0),

@@ -1,7 +1,7 @@
 //! This process itself, where it is in the cgroup that is to be measured: moved out of it, into one of its own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::membership;
 use super::own::write;
@@ -75,6 +75,7 @@ impl Outside {
         inside.retain(|dir| counting.contains(&dir));
         let mut outside = Self { dirs: Vec::new() };
         for dir in inside {
+            remove_stale(&dir.mount_point);
             let path = dir.mount_point.join(name());
             fs::create_dir(&path).map_err(|e| CgroupError::from_io("make", &path, e))?;
             write(&path.join("cgroup.procs"), "0")?;
@@ -84,7 +85,7 @@ impl Outside {
     }
 
     /// The one that this process was moved to before it executed itself anew.
-    pub fn entered(hierarchies: &Hierarchies) -> Self {
+    pub fn entered(hierarchies: &Hierarchies) -> Option<Self> {
         let members = membership::of_process("self").unwrap_or_default();
         let mut dirs: Vec<CgroupDir> = Vec::new();
         for controller in COUNTING {
@@ -97,7 +98,7 @@ impl Outside {
                 dirs.push(own);
             }
         }
-        Self { dirs }
+        (!dirs.is_empty()).then_some(Self { dirs })
     }
 }
 
@@ -112,6 +113,26 @@ impl Drop for Outside {
     }
 }
 
+/// What such a cgroup is called, before the process id.
+const NAME: &str = "sw-bpf-attach-";
+
 fn name() -> PathBuf {
-    PathBuf::from(format!("sw-bpf-attach-{}", std::process::id()))
+    PathBuf::from(format!("{NAME}{}", std::process::id()))
+}
+
+/// Removes what processes left behind that were killed, also one of this process's own id.
+fn remove_stale(root: &Path) {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        if let Some(pid) = pid
+            && (pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
+        {
+            // One that a process is in stays.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }

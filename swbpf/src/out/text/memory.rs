@@ -12,18 +12,26 @@ const SHOWN: usize = 3;
 /// Kills for want of memory, where there were any.
 pub fn oom_kills(page: &mut Page, snapshot: &Snapshot) {
     let kills = &snapshot.oom_kills;
-    if kills.is_empty() {
+    let untold = snapshot.oom_kills_untold.unwrap_or(0);
+    if kills.is_empty() && untold == 0 {
         return;
     }
     page.section(&format!(
         "Out of memory, {} killed",
-        plural(kills.len() as u64, "process", "processes")
+        plural(kills.len() as u64 + untold, "process", "processes")
     ));
     for kill in kills.iter().take(SHOWN) {
         oom_kill(page, kill);
     }
     if kills.len() > SHOWN {
         page.row("", "", &format!("and {} more", kills.len() - SHOWN));
+    }
+    if untold > 0 {
+        page.row(
+            "",
+            "",
+            &format!("{untold} of them without a notice: it was dropped"),
+        );
     }
 }
 
