@@ -70,6 +70,10 @@ fn a_job_that_goes_on_is_not_taken_for_ended() {
     end(script);
     storm(&tree);
     let script = batch(&tree);
+    let procs = tree.job.join("step_batch/task_0/cgroup.procs");
+    wait_until("a process is in it", || {
+        fs::read_to_string(&procs).is_ok_and(|procs| !procs.is_empty())
+    });
     send(&attached, Signal::CONT);
     sleep(Duration::from_millis(1500));
     assert!(attached.try_wait().expect("a child").is_none(), "it runs still");
