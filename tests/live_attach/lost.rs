@@ -92,7 +92,7 @@ fn a_step_that_was_there_before_has_its_peak_whatever_is_lost() {
     let holder = start_in(
         &tree.make("step_0/task_0"),
         program("workload").as_os_str(),
-        &["anon", "--size", "100M", "--hold-ms", "5000"],
+        &["anon", "--size", "100M", "--hold-ms", "30000"],
     );
     let churn = "for i in $(seq 100000); do /bin/true | cat; done";
     let churn = start_in(&tree.make("step_1"), "sh".as_ref(), &["-c", churn]);
