@@ -136,6 +136,10 @@ fn fields_of_all_nodes() -> String {
          `sw-bpf --once --all-nodes --json` prints one JSON object on one line, \
          [all-nodes.schema.json](all-nodes.schema.json): the snapshot of each node of a job, and their sums. \
          `kind` is `all_nodes`; the keys of a snapshot, and the words of `totals.source`, are above.\n\n\
+         sw-bpf runs on each node as a step of the job, through one `srun --overlap`, by the path that it has on the host \
+         where it is typed. Slurm lets the job's own user alone start a step. A node without an answer within the window and \
+         30 s is in `missing`, and the exit code is 76. Where the daemon of a node hangs, Slurm ends the step on every node \
+         after twice its `MessageTimeout`, mostly 20 s: with a longer window no node answers then.\n\n\
          | Key | Unit | Type | Null | Meaning |\n|---|---|---|---|---|\n",
     );
     let mut keys = String::new();
