@@ -1,6 +1,10 @@
 //! `sw-bpf attach`: what runs already, until it ends or Ctrl-C.
 
-use std::{ops::ControlFlow, process::ExitCode};
+use std::{
+    ops::ControlFlow,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use super::{
     keep::Keeper,
@@ -18,7 +22,15 @@ use crate::{
     snapshot::Kind,
 };
 
-/// A line a second on standard output, and the summary at the end.
+/// The next line of a record comes when it has become longer by one part in this many: one a second in the first minute.
+const PART: u32 = 60;
+/// But no later than this: what a crash of the host can take from it.
+const LONGEST: Duration = Duration::from_mins(5);
+/// Looks come a second apart, more or less.
+const HALF_A_LOOK: Duration = Duration::from_millis(500);
+
+/// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time: each has all
+/// that came before it, some 20 kB, and a job may run for weeks.
 pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
     let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
@@ -32,10 +44,13 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // From this line on, nothing is missed: who waits for it may let the job begin.
     keeper.keep(|| meter.snapshot(Kind::Progress, None));
+    let mut pace = Pace::begin(Instant::now());
     let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
-        keeper.keep(|| snapshot);
+        if pace.is_due(Instant::now()) {
+            keeper.keep(|| snapshot);
+        }
         Ok(meter.has_ended()? || told == ControlFlow::Break(()))
     })
     .await?;
@@ -47,4 +62,56 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     let _ = out::tell(&text::summary(&snapshot))?;
     keeper.keep(|| snapshot);
     keeper.end().map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// When the record has a line.
+struct Pace {
+    begin: Instant,
+    last: Instant,
+}
+
+impl Pace {
+    /// That of a record whose first line was written at `now`.
+    fn begin(now: Instant) -> Self {
+        Self {
+            begin: now,
+            last: now,
+        }
+    }
+
+    /// Whether a look at `now` has a line.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let pause = (now.duration_since(self.begin) / PART).min(LONGEST);
+        let is_due = now.duration_since(self.last) + HALF_A_LOOK >= pause;
+        if is_due {
+            self.last = now;
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds after which a line is written of looks a second apart.
+    fn lines(seconds: u64) -> Vec<u64> {
+        let begin = Instant::now();
+        let mut pace = Pace::begin(begin);
+        (1..=seconds)
+            .filter(|second| pace.is_due(begin + Duration::from_secs(*second)))
+            .collect()
+    }
+
+    #[test]
+    fn a_record_has_a_line_a_second_at_first_and_never_too_many() {
+        assert_eq!(lines(60), (1..=60).collect::<Vec<_>>());
+        let week = lines(7 * 24 * 3600);
+        assert!((2000..3000).contains(&week.len()), "{}", week.len());
+        for pair in week.windows(2) {
+            let pause = pair[1] - pair[0];
+            assert!(pause <= pair[1] / 60 + 1 && pause <= 300, "{pair:?}");
+        }
+        assert!(lines(3600).len() < 400);
+    }
 }
