@@ -284,6 +284,9 @@ fn refuse(kind: ErrorKind, refusal: &str) -> Error {
 
 /// Reads the id of a job; a word is more likely a command that does not exist.
 fn job_id(typed: &str) -> Result<JobId, String> {
+    if typed.is_empty() {
+        return Err("the id is empty: is a variable not set?".to_owned());
+    }
     typed.parse().map_err(|error: IdError| {
         if typed.starts_with(|c: char| c.is_alphabetic()) {
             format!("it is no command (run, attach), and as a job: {error}")

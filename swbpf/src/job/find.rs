@@ -3,6 +3,7 @@
 //! Never a guess: several jobs that an id means are listed, and what Slurm could not be asked is said to be unknown.
 
 mod anywhere;
+mod caller;
 mod pending;
 mod refuse;
 #[cfg(test)]
@@ -17,35 +18,8 @@ use super::cgroup::{CgroupError, Hierarchies};
 use super::id::{JobId, JobRef, StepName};
 use super::slurm::{JobFacts, Phase, Unknown};
 pub use anywhere::running;
+pub use caller::Caller;
 pub use pending::explain;
-
-/// Who asks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Caller {
-    /// The effective user id; 0 may look at every job.
-    pub uid: u32,
-    /// The job that the caller is in.
-    pub job: Option<JobDirName>,
-    /// Slurm's name of the node that the caller is on, by `SLURMD_NODENAME` of its job.
-    pub node: Option<String>,
-    /// Name of the host up to its first dot, which is mostly Slurm's name of the node.
-    pub host: Option<String>,
-}
-
-impl Caller {
-    /// The calling process.
-    pub fn current(hierarchies: &Hierarchies) -> Self {
-        // Without an answer the caller is in no job, which makes it no more than a stranger to it.
-        let job = hierarchies.slurm_job_of_pid(std::process::id()).ok().flatten();
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self {
-            uid: rustix::process::geteuid().as_raw(),
-            job: job.map(|(place, _)| place.name),
-            node: std::env::var("SLURMD_NODENAME").ok(),
-            host: host.split('.').next().map(str::to_owned),
-        }
-    }
-}
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +108,11 @@ pub enum WhyUnknown {
     NoSuchJob,
     /// Slurm could not be asked, and no cgroup here is its.
     NotAsked(Unknown),
+    /// It runs, and not on the node that was named.
+    NotOnNode {
+        /// The nodes that it has.
+        nodes: Vec<String>,
+    },
     /// It runs here, says Slurm, and has no cgroup: it is about to start, or Slurm does not use cgroups.
     NoCgroup,
     /// Slurm's answer does not say in which state it is.
@@ -389,10 +368,18 @@ impl<'a> Question<'a> {
             })
             .filter(|job| !job.nodes.is_empty() && !job.nodes.iter().any(is_here))
             .collect();
-        if elsewhere.is_empty() {
-            Found::Unknown(WhyUnknown::NoCgroup)
-        } else {
-            Found::Elsewhere(elsewhere)
+        if !elsewhere.is_empty() {
+            return Found::Elsewhere(elsewhere);
         }
+        let nodes: Vec<String> = running
+            .iter()
+            .filter_map(|facts| facts.nodes.clone())
+            .flatten()
+            .collect();
+        let is_named = |wanted| nodes.is_empty() || nodes.iter().any(|node| node == wanted);
+        Found::Unknown(match self.wanted_node {
+            Some(wanted) if !is_named(wanted) => WhyUnknown::NotOnNode { nodes },
+            _ => WhyUnknown::NoCgroup,
+        })
     }
 }

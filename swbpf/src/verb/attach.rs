@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     job::cgroup::Hierarchies,
     out::{self, text},
-    snapshot::Kind,
+    snapshot::{Kind, Snapshot, Usage},
 };
 
 /// The next line of a record comes when it has become longer by one part in this many: one a second in the first minute.
@@ -29,8 +29,8 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// Looks come a second apart, more or less.
 const HALF_A_LOOK: Duration = Duration::from_millis(500);
 
-/// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time: each has all
-/// that came before it, some 20 kB, and a job may run for weeks.
+/// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time, where there is
+/// no news: each has all that came before it, some 20 kB, and a job may run for weeks.
 pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
     let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
@@ -45,10 +45,12 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     // From this line on, nothing is missed: who waits for it may let the job begin.
     keeper.keep(|| meter.snapshot(Kind::Progress, None));
     let mut pace = Pace::begin(Instant::now());
+    let mut news = News::default();
     let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
-        if pace.is_due(Instant::now()) {
+        let is_due = pace.is_due(Instant::now());
+        if news.are_in(&snapshot) || is_due {
             keeper.keep(|| snapshot);
         }
         Ok(meter.has_ended()? || told == ControlFlow::Break(()))
@@ -87,6 +89,31 @@ impl Pace {
             self.last = now;
         }
         is_due
+    }
+}
+
+/// What a record must have at once, since a kill of sw-bpf would lose it.
+#[derive(Default)]
+struct News {
+    kills: u64,
+    peak_bytes: u64,
+}
+
+impl News {
+    /// Whether a step or task has ended since the last look, a process was killed since the last line, or the peak has risen by
+    /// 1 % since.
+    fn are_in(&mut self, snapshot: &Snapshot) -> bool {
+        let kills = snapshot.oom_kills.len() as u64 + snapshot.oom_kills_untold.unwrap_or(0);
+        let peak_bytes = snapshot.memory.needed_peak_bytes.unwrap_or(0);
+        let has_ended = |usage: &Usage| usage.ended_at.is_some();
+        let mut steps = snapshot.steps.iter().flatten();
+        let any =
+            steps.any(|step| has_ended(&step.usage) || step.tasks.iter().any(|task| has_ended(&task.usage)));
+        let are = any || kills > self.kills || peak_bytes > self.peak_bytes + self.peak_bytes / 100;
+        if are {
+            (self.kills, self.peak_bytes) = (kills, peak_bytes);
+        }
+        are
     }
 }
 

@@ -1,8 +1,12 @@
 //! What is to be measured.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{Instant, sleep};
 
 use super::{facts, mine, outside::left_from};
 use crate::{
@@ -14,13 +18,20 @@ use crate::{
             Cgroup, Controller, Hierarchies,
             slurm::{JobPlace, Role, role},
         },
-        find::{self, Caller, Found, Question},
+        find::{self, Caller, Found, Question, WhyUnknown},
         id::JobId,
         slurm::Slurm,
     },
     out,
     snapshot::{OwnProcesses, Target, TargetKind},
 };
+
+/// A job that was handed in this long ago is new: Slurm starts it within that time, or has a reason not to.
+const NEW: SignedDuration = SignedDuration::from_secs(10);
+/// How long the start of such a job is waited for.
+const STARTS_WITHIN: Duration = Duration::from_secs(5);
+/// Time between two looks for it.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A target that was found.
 pub struct Chosen {
@@ -113,14 +124,21 @@ fn chosen(hierarchies: &Hierarchies, cgroup: Cgroup, kind: TargetKind, pid: Opti
 /// A job by its id.
 async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Room) -> Result<Chosen, Error> {
     let slurm = Slurm::default();
-    let asked = slurm.facts(id).await;
-    let question = Question {
-        id,
-        wanted_node: node,
-        asked: asked.as_ref().map(Vec::as_slice),
-        caller: &Caller::current(hierarchies),
+    let until = Instant::now() + STARTS_WITHIN;
+    let (asked, found) = loop {
+        let asked = slurm.facts(id).await;
+        let question = Question {
+            id,
+            wanted_node: node,
+            asked: asked.as_ref().map(Vec::as_slice),
+            caller: &Caller::current(hierarchies),
+        };
+        let found = find::find(hierarchies, &question)?;
+        if !is_about_to_start(&found) || Instant::now() >= until {
+            break (asked, found);
+        }
+        sleep(PAUSE).await;
     };
-    let found = find::find(hierarchies, &question)?;
     explain_pending(&slurm, &found, room).await?;
     let here = found.or_refuse(id)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -153,6 +171,21 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
         from_birth: false,
         cgroup,
     })
+}
+
+/// Whether a job has just been handed in and waits for no reason that Slurm knows, or has been started and has no cgroup yet:
+/// `sw-bpf` is often typed right behind `sbatch`.
+fn is_about_to_start(found: &Found) -> bool {
+    match found {
+        Found::Pending(facts) => {
+            let age = facts
+                .submitted
+                .map(|submitted| Timestamp::now().duration_since(submitted));
+            facts.reason.is_none() && age.is_some_and(|age| age < NEW)
+        }
+        Found::Unknown(why) => *why == WhyUnknown::NoCgroup,
+        _ => false,
+    }
 }
 
 /// Says on standard output why a job waits that has not started, where there is room for it.

@@ -1,6 +1,6 @@
 //! One line for each job that is not here, with what to do next.
 
-use super::{Elsewhere, Found, Here, WhyUnknown};
+use super::{Candidate, Elsewhere, Found, Here, WhyUnknown};
 use crate::error::Error;
 use crate::job::id::JobId;
 use crate::job::slurm::JobFacts;
@@ -14,16 +14,7 @@ impl Found {
         let id = id.to_string();
         Err(match self {
             Self::Here(here) => return Ok(*here),
-            Self::Several(candidates) => Error::JobSeveral {
-                what: format!("{id} means several jobs here"),
-                candidates: candidates
-                    .into_iter()
-                    .map(|candidate| match candidate.node {
-                        Some(node) => format!("{} on node {}", candidate.id, plain(&node)),
-                        None => candidate.id.to_string(),
-                    })
-                    .collect(),
-            },
+            Self::Several(candidates) => several(&id, &candidates),
             Self::NoStep { steps } => {
                 let steps: Vec<_> = steps.iter().map(ToString::to_string).collect();
                 Error::NoSuchJob {
@@ -52,6 +43,23 @@ impl Found {
                 user: user.map_or_else(|| "another user".to_owned(), |user| plain(&user)),
             },
         })
+    }
+}
+
+/// What to type instead: ids, or a node where one job is on several of this host.
+fn several(id: &str, candidates: &[Candidate]) -> Error {
+    let is_one = candidates.windows(2).all(|pair| pair[0].id == pair[1].id);
+    let listed = |candidate: &Candidate| match &candidate.node {
+        Some(node) => format!("{} --node {}", candidate.id, plain(node)),
+        None => candidate.id.to_string(),
+    };
+    Error::JobSeveral {
+        what: if is_one {
+            format!("job {id} is on several nodes of this host")
+        } else {
+            format!("{id} means several jobs here")
+        },
+        candidates: candidates.iter().map(listed).collect(),
     }
 }
 
@@ -94,6 +102,10 @@ fn unknown(why: &WhyUnknown) -> String {
             .to_owned(),
         WhyUnknown::NotAsked(unknown) => {
             format!("no cgroup here is known to be its, and Slurm could not be asked: {unknown}")
+        }
+        WhyUnknown::NotOnNode { nodes } => {
+            let nodes: Vec<_> = nodes.iter().map(|node| plain(node)).collect();
+            format!("it has no such node: `--node` names one of {}", list(&nodes))
         }
         WhyUnknown::NoCgroup => {
             "Slurm says that it runs here, but it has no cgroup: try again if it is about to \

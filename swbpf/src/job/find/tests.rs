@@ -196,7 +196,7 @@ fn one_job_under_two_slurmd_is_told_apart_by_node() {
     let both = [facts(7, "RUNNING")];
     assert_eq!(
         scene.told("7", Ok(&both)),
-        "2: 7 means several jobs here, name one of them:\n  7 on node n1\n  7 on node n2"
+        "2: job 7 is on several nodes of this host, name one of them:\n  7 --node n1\n  7 --node n2"
     );
     scene.caller.node = Some("n2".into());
     assert!(

@@ -91,6 +91,12 @@ pub fn peaks(page: &mut Page, snapshot: &Snapshot) {
     };
     page.section(&title);
     let needed = memory.needed_peak_bytes;
+    let is_cut = !snapshot.oom_kills.is_empty() || snapshot.oom_kills_untold.unwrap_or(0) > 0;
+    let meaning = if is_cut {
+        "at least: a process was killed before it had what it asked for"
+    } else {
+        meaning
+    };
     compared(
         page,
         "needed",
