@@ -4,10 +4,20 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 
+use serde_json::Value;
 use support::measure::{MIB, program};
 use swbpf::job::cgroup::Controller;
 
 use super::tree::{Tree, batch, end, start_in, step, summary};
+
+/// What was needed at a kill is within 1 MiB below the limit. Where an interrupt gave kernel memory back unseen, it may be as far
+/// above it, until the base is taken anew.
+fn assert_near(kill: &Value, limit: u64, summary: &Value) {
+    let needed = kill["needed_bytes"].as_u64().expect("a number");
+    let is_lossy = summary["loss"]["kernel_memory_misses"] != 0;
+    let most = if is_lossy { limit + MIB } else { limit };
+    assert!((limit - MIB..=most).contains(&needed), "{kill}");
+}
 
 /// Nested limits: the level that was hit is named, with what was needed there.
 #[test]
@@ -54,8 +64,7 @@ fn a_kill_names_whose_limit_was_hit() {
             kill["limit_cgroup"],
             dir.to_str().expect("text").trim_end_matches('/')
         );
-        let needed = kill["needed_bytes"].as_u64().expect("a number");
-        assert!((limit - MIB..=limit).contains(&needed), "{kill}");
+        assert_near(kill, limit, &summary);
         assert_eq!(
             (&kill["task_id"], &kill["victim_is_main"]),
             (&0.into(), &true.into())
@@ -101,8 +110,7 @@ fn no_kill_of_a_hundred_is_missed() {
             (&kill["limit_of"], &kill["limit_bytes"]),
             (&"step".into(), &limit.into())
         );
-        let needed = kill["needed_bytes"].as_u64().expect("a number");
-        assert!((limit - MIB..=limit).contains(&needed), "{kill}");
+        assert_near(kill, limit, &summary);
     }
     assert_eq!(step(&summary, "0")["oom_kills"], 100);
 }

@@ -16,12 +16,15 @@ fn run(slurm: &Slurm, script: &str, memory: &str) -> (String, serde_json::Value)
     (state, attached.summary().1)
 }
 
-fn assert_at_limit(kill: &serde_json::Value, mib: u64) {
+fn assert_at_limit(kill: &serde_json::Value, mib: u64, summary: &serde_json::Value) {
     let needed = bytes(kill, "needed_bytes");
     let limit = mib * MIB;
     assert_eq!(kill["limit_bytes"], limit, "{kill}");
-    // What is not needed memory is page cache that could not be handed back at once.
-    assert!((limit - MIB..=limit).contains(&needed), "{kill}");
+    // What is not needed memory is page cache that could not be handed back at once. Where an interrupt gave kernel memory back
+    // unseen, it may be above the limit, until the base is taken anew.
+    let is_lossy = summary["loss"]["kernel_memory_misses"] != 0;
+    let most = if is_lossy { limit + MIB } else { limit };
+    assert!((limit - MIB..=most).contains(&needed), "{kill}");
 }
 
 /// The child is killed, the script goes on.
@@ -38,7 +41,7 @@ fn a_batch_script_that_goes_on_is_told_apart_from_one_that_does_not() {
     );
     assert_eq!(state, "OUT_OF_MEMORY");
     let kill = &summary["oom_kills"][0];
-    assert_at_limit(kill, 200);
+    assert_at_limit(kill, 200, &summary);
     // The limits of job and step are equal, and the job holds what the other steps hold too.
     assert_eq!(
         (&kill["limit_of"], &kill["step_id"]),
@@ -51,7 +54,7 @@ fn a_batch_script_that_goes_on_is_told_apart_from_one_that_does_not() {
     assert!(kill["went_on_seconds"].as_f64() > Some(0.8), "{kill}");
     let (_, summary) = run(&slurm, "exec workload anon --size 400M\n", "--mem=200M");
     let kill = &summary["oom_kills"][0];
-    assert_at_limit(kill, 200);
+    assert_at_limit(kill, 200, &summary);
     assert_eq!(kill["victim_is_main"], true, "{kill}");
 }
 
@@ -67,7 +70,7 @@ fn a_step_over_its_own_limit_is_named() {
     assert_eq!(state, "COMPLETED");
     let kills = summary["oom_kills"].as_array().expect("kills");
     assert_eq!(kills.len(), 1, "{kills:#?}");
-    assert_at_limit(&kills[0], 100);
+    assert_at_limit(&kills[0], 100, &summary);
     assert_eq!(
         (&kills[0]["limit_of"], &kills[0]["step_id"]),
         (&"step".into(), &"0".into())
