@@ -11,7 +11,7 @@ SW_BPF=/usr/bin/sw-bpf
 RECORD_DIR=/var/lib/sw-bpf/jobs
 LIMIT=3
 # How many jobs are recorded at once on this node: each has kernel programs of its own, which all see every event.
-MOST_JOBS=8
+MOST_JOBS=4
 
 SETTINGS=/etc/default/sw-bpf
 STATE_DIR=/run/sw-bpf-jobs
@@ -245,7 +245,7 @@ record() {
         say "not recorded: $job does not count memory"
         return
     fi
-    # slurmd ends what is left in the session of its script.
+    # In a session of its own: slurmd ends what is left of the script, as `timeout` does.
     setsid "$SW_BPF" attach --cgroup "$job" --json "$record" 2>"$state/stderr" &
     pid=$!
     find_start "$pid" && echo "$pid $start" >"$state/recorder"

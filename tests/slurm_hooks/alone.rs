@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, Signal, kill_process};
+use support::measure::wait_until;
 use support::need_bpf;
 use tempfile::TempDir;
 
@@ -66,6 +68,14 @@ impl Fake {
         Some(inside.to_str().expect("text").to_owned())
     }
 
+    /// The process that records, and when it was started.
+    fn recorder(&self) -> (i32, u64) {
+        let text = fs::read_to_string(self.hooks.path("state/12/recorder")).expect("a recorder");
+        let numbers = text.trim().split_once(' ');
+        let numbers = numbers.and_then(|(pid, start)| Some((pid.parse().ok()?, start.parse().ok()?)));
+        numbers.expect("a process and its start")
+    }
+
     /// Asserts that a directory was recorded, and that the Epilog clears away behind a job that was in it.
     fn assert_recorded(&self, expected: &str) {
         assert_eq!(
@@ -89,6 +99,13 @@ impl Fake {
         let answer = self.hooks.run("epilog.sh", &JOB);
         assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("", ""));
     }
+}
+
+/// Whether a process is there; one that nobody has waited for yet is not.
+fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Where Slurm makes the directories of jobs, by version of the cgroups, with what else is there.
@@ -330,19 +347,9 @@ fn no_more_jobs_are_recorded_at_once_than_set() {
     );
     assert_eq!(fake.hooks.record_names(), ["12.jsonl"]);
     // One that has ended, and no Epilog came, is none.
-    let recorder = fs::read_to_string(fake.hooks.path("state/12/recorder")).expect("a recorder");
-    let pid = recorder
-        .split(' ')
-        .next()
-        .and_then(|pid| pid.parse().ok())
-        .expect("a process");
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a process");
-    support::measure::wait_until("it has ended", || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ")
-            .is_none_or(|(_, rest)| rest.starts_with('Z'))
-    });
+    let (pid, _) = fake.recorder();
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("a process");
+    wait_until("it has ended", || !is_alive(pid));
     fake.prolog(&other);
     assert_eq!(fake.hooks.record_names(), ["12.jsonl", "13.jsonl"]);
 }
@@ -355,12 +362,10 @@ fn only_the_recorder_itself_is_ended() {
     }
     let fake = Fake::with(&["memory/slurm_n1/uid_65534/job_12"]);
     fake.prolog(&[]);
-    let state = fake.hooks.path("state/12/recorder");
-    let recorder = fs::read_to_string(&state).expect("a recorder");
-    let (pid, start) = recorder.trim().split_once(' ').expect("a process and its start");
-    let earlier = start.parse::<u64>().expect("a number") - 1;
-    fs::write(&state, format!("{pid} {earlier}\n")).expect("a file");
+    let (pid, start) = fake.recorder();
+    fake.hooks
+        .write("state/12/recorder", 0o600, &format!("{pid} {}\n", start - 1));
     fake.epilog();
-    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    assert!(is_alive(pid));
     assert_eq!(names_in(&fake.hooks.path("state")), [""; 0]);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use support::measure::{MIB, program};
+use support::measure::{MIB, program, wait_until};
 use support::slurm::{Config, Gather, Slurm, run};
 
 use super::hooks::Hooks;
@@ -64,9 +64,48 @@ fn whatever_sw_bpf_does_the_job_runs() {
         assert_runs_unrecorded(&hooks, &slurm, reason);
     }
     assert_eq!(hooks.record_names(), [""; 0]);
-    // The node is none the worse for it.
-    hooks.set(&program("sw-bpf"), 30, "");
-    fs::remove_file(hooks.path("log")).expect("a log");
+    // With one that works, the next job is recorded.
+    hooks.set(&program("sw-bpf"), 2, "");
+    let (job, _) = slurm.run_job("#!/bin/sh\nworkload anon --size 20M\n", &["--mem=100M"]);
+    hooks.assert_cleared(&slurm, job);
+    let summary = hooks.last_line(&format!("{job}.jsonl"));
+    assert!(summary["memory"]["needed_peak_bytes"].is_u64(), "{summary}");
+}
+
+/// sw-bpf takes longer than the Prolog may wait: it records what it still sees, and says that this is not all.
+#[test]
+fn a_late_recorder_says_that_it_is_late() {
+    if !need() {
+        return;
+    }
+    let hooks = Hooks::install();
+    let sw_bpf = program("sw-bpf").display().to_string();
+    hooks.fake(
+        1,
+        &format!("until [ -e {{dir}}/go ]; do sleep 0.02; done; exec {sw_bpf} \"$@\""),
+    );
+    let slurm = impatient(&hooks);
+    let script = "#!/bin/sh\nworkload anon --size 80M\necho here\nuntil-let-go\nworkload anon --size 30M\n";
+    let job = slurm.sbatch(script, &["--mem=200M"]);
+    slurm.wait_line(job, "here");
+    hooks.write("go", 0o644, "");
+    let record = hooks.records().join(format!("{job}.jsonl"));
+    wait_until("it records", || {
+        fs::metadata(&record).is_ok_and(|record| record.len() > 0)
+    });
+    slurm.let_go(job);
+    assert_eq!(slurm.wait_end(job), "COMPLETED");
+    hooks.assert_cleared(&slurm, job);
+    assert_eq!(
+        hooks.told(),
+        [format!(
+            "job {job}: sw-bpf is not ready after 1 s (LIMIT): the job starts without it"
+        )]
+    );
+    let summary = hooks.last_line(&format!("{job}.jsonl"));
+    assert_eq!(summary["coverage"]["from_start"], false);
+    let peak = summary["memory"]["needed_peak_bytes"].as_u64().expect("a peak");
+    assert!((30 * MIB..50 * MIB).contains(&peak), "{peak}");
 }
 
 /// A file system of its own in the place of the records; it goes with the value.
