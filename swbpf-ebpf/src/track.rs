@@ -15,8 +15,8 @@ use crate::{
 /// Cgroups that are walked up at most: deeper ones belong to no slot.
 const MAX_DEPTH: u32 = 128;
 
-/// Slots on the way from one to its target at most.
-pub const MAX_LEVELS: u32 = 6;
+/// Slots on the way from one to its target at most: task, `user` on version 2, step, job. The verifier follows each level anew.
+pub const MAX_LEVELS: u32 = 4;
 
 /// A slot: its number and its place in the map.
 #[derive(Clone, Copy)]
