@@ -31,6 +31,11 @@ const KIND_INT: u32 = 1;
 const KIND_PTR: u32 = 2;
 /// Anonymous structures are looked into this deep.
 const MAX_NESTING: u32 = 8;
+/// So many members are looked at for one: `task_struct` has some 300. Anonymous structures that hold one another many times would
+/// take for ever.
+const MAX_MEMBERS: u32 = 10_000;
+/// Longest name: that of a symbol in the kernel (`KSYM_NAME_LEN`), its end among it.
+const MAX_NAME: usize = 512;
 
 /// A parsed blob.
 pub struct Btf {
@@ -113,7 +118,8 @@ impl Btf {
     /// Byte offset of `member` in `struct name`; members of anonymous structures within it count as its own.
     pub fn member(&self, name: &str, member: &str) -> Result<u32, BtfError> {
         let id = self.named(KIND_STRUCT, name)?;
-        let bits = self.member_bits(id, member.as_bytes(), MAX_NESTING);
+        let mut members = MAX_MEMBERS;
+        let bits = self.member_bits(id, member.as_bytes(), MAX_NESTING, &mut members);
         let bits = bits.ok_or_else(|| BtfError::Missing(format!("member {member} in struct {name}")))?;
         if bits % 8 == 0 {
             Ok(bits / 8)
@@ -122,12 +128,14 @@ impl Btf {
         }
     }
 
-    fn member_bits(&self, id: u32, wanted: &[u8], depth: u32) -> Option<u32> {
+    /// Looks at no more than `members` of them.
+    fn member_bits(&self, id: u32, wanted: &[u8], depth: u32, members: &mut u32) -> Option<u32> {
         let outer = self.resolve(id)?;
         if depth == 0 || !matches!(outer.kind, KIND_STRUCT | KIND_UNION) {
             return None;
         }
         for index in 0..outer.count as usize {
+            *members = members.checked_sub(1)?;
             let at = outer.body + index * 12;
             let name = self.string(word(&self.data, at).ok()?);
             let raw = word(&self.data, at + 8).ok()?;
@@ -136,7 +144,8 @@ impl Btf {
                 return Some(bits);
             }
             if name.is_empty()
-                && let Some(inner) = self.member_bits(word(&self.data, at + 4).ok()?, wanted, depth - 1)
+                && let Some(inner) =
+                    self.member_bits(word(&self.data, at + 4).ok()?, wanted, depth - 1, members)
             {
                 return bits.checked_add(inner);
             }
@@ -218,9 +227,13 @@ impl Btf {
         None
     }
 
+    /// A name; empty where there is none, or none that ends.
     fn string(&self, offset: u32) -> &[u8] {
         let rest = self.strings.get(offset as usize..).unwrap_or_default();
-        rest.split(|byte| *byte == 0).next().unwrap_or_default()
+        let rest = &rest[..rest.len().min(MAX_NAME)];
+        rest.iter()
+            .position(|byte| *byte == 0)
+            .map_or(&[], |end| &rest[..end])
     }
 }
 

@@ -113,6 +113,35 @@ fn a_structure_that_holds_itself_is_not_followed_for_ever() {
     assert!(btf.member("css_set", "subsys").is_err());
 }
 
+/// Twenty members at each of eight levels are more than a test would see the end of.
+#[test]
+fn structures_that_hold_themselves_many_times_are_given_up() {
+    let mut blob = Blob::default();
+    let (name, last) = (blob.name("css_set"), blob.name("last"));
+    let mut members = [0, 1, 0].repeat(20);
+    members.extend([last, 0, 64]);
+    blob.add("", KIND_STRUCT, 21, 8, &members);
+    blob.types[0] = name;
+    let btf = Btf::parse(&blob.bytes()).expect("BTF");
+    assert!(btf.member("css_set", "subsys").is_err());
+}
+
+/// Each of these types is named by the same million bytes, which do not end.
+#[test]
+fn a_name_without_an_end_is_none() {
+    let mut blob = Blob::default();
+    let name = blob.name("x");
+    blob.strings.pop();
+    blob.strings.resize(1 << 20, b'x');
+    for _ in 0..100_000 {
+        blob.add("", KIND_STRUCT, 0, 8, &[]);
+        let at = blob.types.len() - 3;
+        blob.types[at] = name;
+    }
+    let btf = Btf::parse(&blob.bytes()).expect("BTF");
+    assert!(btf.member("x", "x").is_err());
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
