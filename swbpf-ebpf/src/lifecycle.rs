@@ -12,7 +12,7 @@ use crate::{
     kernel::{Cgroup, Task},
     maps::{offset, root},
     notice::{Cause, tell},
-    sched::move_current,
+    sched::{end_current, move_current},
     track::{Tracked, up, walk},
 };
 
@@ -131,6 +131,7 @@ pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_exit")]
 pub fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
     let task = Task(ctx.arg(0));
+    end_current(task);
     let is_last = if offset!(exit_tells_last) == 0 {
         task.pid() == task.tgid()
     } else {

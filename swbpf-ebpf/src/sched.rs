@@ -23,6 +23,9 @@ use crate::{
 /// Tries of a compare-exchange before it is given up and counted.
 const TRIES: u32 = 8;
 
+/// Counts that late news are taken from, one after another.
+const RECOUNTED: u64 = 8;
+
 /// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
@@ -109,6 +112,23 @@ pub fn move_current(key: u64) {
     }
 }
 
+/// The task on this CPU begins to end. The scheduler takes it for newly picked when it then leaves its group
+/// (`sched_autogroup_exit_task`), so where it came unseen this is the last moment that knows since when it has been there.
+#[inline(always)]
+pub fn end_current(task: Task) {
+    let Some(cpu) = ON_CPU.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: this CPU's own value; no switch can come between, and an interrupt keeps off.
+    unsafe {
+        if (*cpu).task != task.0 as u64 {
+            atomic::store(&raw mut (*cpu).is_changing, 1);
+            catch_up(cpu, task);
+            atomic::store(&raw mut (*cpu).is_changing, 0);
+        }
+    }
+}
+
 #[inline(always)]
 fn now_ns() -> u64 {
     // SAFETY: no arguments.
@@ -172,8 +192,7 @@ fn change_running(tracked: Tracked, change: u64, now: u64) {
                 // What was counted since then was counted without this change.
                 let late = running::lateness(old, now);
                 if late != 0 {
-                    let late = take(concurrency, count, late);
-                    add(concurrency, count.wrapping_add(change), late);
+                    recount(concurrency, count, change, late);
                 }
                 return;
             }
@@ -188,6 +207,22 @@ fn add(concurrency: *mut Concurrency, count: u64, span: u64) {
     let index = index(count);
     // SAFETY: the index is masked.
     unsafe { atomic::fetch_add(&raw mut (*concurrency).ns[index & (COUNTS - 1)], span) };
+}
+
+/// Moves `late` nanoseconds to one thread more or less (`change`): from `count` what there is, then from the counts above,
+/// which it had while others ran too. So the histogram keeps its sum, and tells the same CPU time as the processors do.
+#[inline(never)]
+fn recount(concurrency: *mut Concurrency, count: u64, change: u64, late: u64) {
+    let mut left = late;
+    for more in 0..RECOUNTED {
+        let from = count + more;
+        let taken = take(concurrency, from, left);
+        add(concurrency, from.wrapping_add(change), taken);
+        left -= taken;
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 /// Takes from that time what there is of it, `span` at most.
