@@ -5,6 +5,7 @@ pub mod document;
 pub mod machine;
 pub mod measure;
 mod need;
+pub mod pace;
 pub mod slurm;
 
 pub use need::{need_bpf, need_slurm, skipped};

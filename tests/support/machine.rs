@@ -33,7 +33,7 @@ fn is_virtual(cpuinfo: &str) -> bool {
 }
 
 /// The value of `key : value`, of the first processor.
-fn field<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     fields
         .find(|(name, _)| name.trim() == key)

@@ -16,13 +16,15 @@ use swbpf::kernel::support::{Facts, Plan, plan};
 use swbpf::probe::{Probe, Room};
 use swbpf::snapshot::Snapshot;
 
+use crate::pace::scaled;
+
 pub use process::Process;
 pub use run::{Measured, Run};
 
 /// 1 MiB.
 pub const MIB: u64 = 1 << 20;
 
-/// Longer than anything here takes on the slowest machine: what is not there by then hangs.
+/// Longer than anything here takes on a slow machine, as [`scaled`]: what is not there by then hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Cgroups that a test may track at once.
@@ -116,7 +118,7 @@ pub fn load_probe() -> Probe {
 ///
 /// Where it does not come.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + scaled(PATIENCE);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: it did not come true");
         sleep(Duration::from_millis(10));

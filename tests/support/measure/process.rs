@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use swbpf::job::cgroup::OwnCgroup;
 
 use super::{PATIENCE, program};
+use crate::pace::scaled;
 
 /// A program that runs, its standard input and output in the hands of the test. Dropped, it is ended.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Process {
     /// Where it does not end.
     pub fn finish(&mut self) -> (ExitStatus, String) {
         self.let_go();
-        let status = self.ended_within(PATIENCE).expect("the program ends");
+        let status = self.ended_within(scaled(PATIENCE)).expect("the program ends");
         let mut output = String::new();
         self.stdout.read_to_string(&mut output).expect("text");
         (status, output)
@@ -122,7 +123,7 @@ impl Drop for Process {
         if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
             // `sw-bpf run` hands it on to its command, and removes its cgroup.
             let _ = kill_process(pid, Signal::TERM);
-            if self.ended_within(Duration::from_secs(5)).is_none() {
+            if self.ended_within(scaled(Duration::from_secs(5))).is_none() {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
             }
