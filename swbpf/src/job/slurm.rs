@@ -9,6 +9,7 @@ mod json;
 mod nodelist;
 mod queue;
 mod run;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,6 +26,7 @@ pub use gather::{Answer as NodeAnswer, OnEachNode};
 pub use nodelist::{NodeListError, expand};
 pub use queue::Running;
 use run::Answer;
+pub use settings::Settings;
 
 /// How long Slurm's programs may take together for one question.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -192,6 +194,20 @@ impl Slurm {
             return Err(answer.failure("scontrol"));
         }
         text::partition_limit(&answer.stdout, partition).ok_or_else(|| odd("the partition has no MaxTime"))
+    }
+
+    /// How Slurm is set up, by one call of `scontrol`.
+    pub async fn settings(&self) -> Result<Settings, Unknown> {
+        let answer = self
+            .run("scontrol", &["show", "config"], Instant::now() + self.limit)
+            .await?;
+        if !answer.is_success() {
+            return Err(answer.failure("scontrol"));
+        }
+        settings::parse(&answer.stdout).ok_or(Unknown::Odd {
+            program: "scontrol",
+            what: "it has no SLURM_VERSION",
+        })
     }
 
     async fn run(&self, program: &'static str, args: &[&str], until: Instant) -> Result<Answer, Unknown> {

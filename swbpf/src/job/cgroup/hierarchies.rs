@@ -147,6 +147,17 @@ impl Hierarchies {
         self.hierarchy(controller).map(|hierarchy| hierarchy.version)
     }
 
+    /// Where the hierarchy that has `controller` is mounted; `None` where none has.
+    pub fn mount_point_of(&self, controller: Controller) -> Option<&Path> {
+        let mount = self.hierarchy(controller)?.mounts.first();
+        mount.map(|mount| mount.point.as_path())
+    }
+
+    /// Whether a hierarchy of this version is mounted, whatever it has.
+    pub fn has(&self, version: Version) -> bool {
+        self.all.iter().any(|hierarchy| hierarchy.version == version)
+    }
+
     pub(super) fn hierarchy(&self, controller: Controller) -> Option<&Hierarchy> {
         self.all
             .iter()
