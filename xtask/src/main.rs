@@ -4,14 +4,17 @@
 
 mod atomics;
 mod bless;
+mod btf_fixture;
 mod build_ebpf;
 mod check;
 mod command;
 mod overhead;
 mod sacct;
 mod sources;
+mod tally;
 mod test;
 mod toolchain;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -23,20 +26,24 @@ use clap::Parser;
 enum Verb {
     BuildEbpf(build_ebpf::Args),
     Test(test::Args),
+    Vm(vm::Args),
     Check(check::Args),
     Overhead(overhead::Args),
     Sacct(sacct::Args),
     Bless(bless::Args),
+    BtfFixture(btf_fixture::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::BuildEbpf(args) => build_ebpf::run(&args),
         Verb::Test(args) => return test::run(&args),
+        Verb::Vm(args) => return vm::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Overhead(args) => overhead::run(&args),
         Verb::Sacct(args) => sacct::run(&args),
         Verb::Bless(args) => bless::run(&args),
+        Verb::BtfFixture(args) => btf_fixture::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

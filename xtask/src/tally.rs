@@ -1,7 +1,9 @@
 //! Counting what test programs report.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::process::ExitCode;
 
 /// How many tests did what.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,12 +48,22 @@ impl Tally {
         }
     }
 
-    /// The closing line.
-    pub fn report(&self) {
+    /// Prints the closing line; in CI a skipped test is a failure.
+    pub fn conclude(&self) -> ExitCode {
+        let may_skip = env::var_os("CI").is_none_or(|ci| ci != "true");
+        let good = self.failed == 0 && (self.skipped == 0 || may_skip);
+        if !may_skip && self.skipped > 0 {
+            println!("failed: CI must not skip");
+        }
         println!(
             "{} passed, {} failed, {} skipped",
             self.passed, self.failed, self.skipped
         );
+        if good {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
     }
 
     /// Counts `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s`.
