@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use support::measure::{MIB, Process, own_cgroup, plan_here, program};
+use support::measure::{MIB, Process, cgroup_below, own_cgroup, plan_here, program};
 use support::need_bpf;
 use swbpf::error::Error;
 use swbpf::probe::{Probe, Room, Start};
@@ -93,14 +93,11 @@ fn cgroups_born_below_have_slots_of_their_own() {
     let top = probe
         .track(own.cgroup().id(), Start::default(), 2)
         .expect("a slot");
-    let step = own.cgroup().path().join("step_0");
-    fs::create_dir(&step).expect("a cgroup");
+    let step = cgroup_below(own.cgroup().path(), "step_0");
     for (task, size) in [("task_0", "32M"), ("task_1", "16M")] {
-        let dir = step.join(task);
-        fs::create_dir(&dir).expect("a cgroup");
+        let dir = cgroup_below(&step, task);
         // Deeper than what is followed: it counts for the task.
-        let nested = dir.join("nested");
-        fs::create_dir(&nested).expect("a cgroup");
+        let nested = cgroup_below(&dir, "nested");
         run_in(&nested, size);
         fs::remove_dir(&nested).expect("an empty cgroup");
         fs::remove_dir(&dir).expect("an empty cgroup");
@@ -161,8 +158,7 @@ fn slots_below_are_used_again_and_their_lack_is_told() {
     let top = probe
         .track(own.cgroup().id(), Start::default(), 2)
         .expect("a slot");
-    let used = own.cgroup().path().join("used");
-    fs::create_dir(&used).expect("a cgroup");
+    let used = cgroup_below(own.cgroup().path(), "used");
     run_in(&used, "16M");
     fs::remove_dir(&used).expect("an empty cgroup");
     let below = probe.below().expect("the table");
@@ -170,11 +166,8 @@ fn slots_below_are_used_again_and_their_lack_is_told() {
     probe.release(&below).expect("their slots");
     assert_eq!(probe.below().expect("the table"), []);
     let many: Vec<_> = (0..=ROOM.below)
-        .map(|n| own.cgroup().path().join(format!("step_{n}")))
+        .map(|n| cgroup_below(own.cgroup().path(), &format!("step_{n}")))
         .collect();
-    for dir in &many {
-        fs::create_dir(dir).expect("a cgroup");
-    }
     assert_eq!(probe.losses().expect("losses").without_slot, 1);
     for below in probe.below().expect("the table") {
         let reading = probe.read(below.slot).expect("a reading");
@@ -196,14 +189,12 @@ fn cgroups_below_that_were_there_before_are_entered_once() {
         return;
     }
     let own = own_cgroup();
-    let before = own.cgroup().path().join("step_0");
-    fs::create_dir(&before).expect("a cgroup");
+    let before = cgroup_below(own.cgroup().path(), "step_0");
     let mut probe = Probe::load(&plan_here(), ROOM, None).expect("kernel programs");
     let top = probe
         .track(own.cgroup().id(), Start::default(), 2)
         .expect("a slot");
-    let task = before.join("task_0");
-    fs::create_dir(&task).expect("a cgroup");
+    let task = cgroup_below(&before, "task_0");
     let mut enter = |dir: &Path| {
         let id = fs::metadata(dir).expect("a cgroup").ino();
         let name = dir.file_name().expect("a name").to_string_lossy();
@@ -215,8 +206,7 @@ fn cgroups_below_that_were_there_before_are_entered_once() {
     assert!(enter(&before).is_none(), "it is entered");
     // Its parent had no slot when it was born.
     assert!(enter(&task).is_some());
-    let born = before.join("task_1");
-    fs::create_dir(&born).expect("a cgroup");
+    let born = cgroup_below(&before, "task_1");
     assert!(enter(&born).is_none(), "the kernel gave it one");
     let names: Vec<_> = probe
         .below()

@@ -1,7 +1,6 @@
 //! Rows for the steps and tasks of a job, and its end.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -149,8 +148,7 @@ fn its_own_memory_is_left_out_where_it_runs_inside() {
         assert!(needed < most, "{source}: {needed}");
         assert_eq!(answer["processes"]["alive"], 1);
     }
-    let left = Path::new("/sys/fs/cgroup/memory");
-    let left = fs::read_dir(left).expect("the root").flatten();
+    let left = fs::read_dir(&tree.mount).expect("the root").flatten();
     let left: Vec<_> = left
         .map(|entry| entry.file_name())
         .filter(|name| name.to_string_lossy().starts_with("sw-bpf-attach"))
@@ -166,7 +164,7 @@ fn without_a_memory_cgroup_the_processes_tell() {
         return;
     };
     let mut holder = start_in(
-        &tree.make("step_0"),
+        &tree.make("step_0/task_0"),
         program("workload").as_os_str(),
         &["anon", "--size", "50M", "--hold-ms", "4000"],
     );

@@ -1,7 +1,6 @@
 //! Kills within a job.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::Value;
@@ -36,11 +35,10 @@ fn a_kill_names_whose_limit_was_hit() {
         ("step_2/task_0", "", "job", 48),
     ] {
         tree.make(below);
-        let limit = tree.job.join(limited).join("memory.limit_in_bytes");
-        fs::write(&limit, format!("{mib}M")).expect("a limit");
+        tree.limit(limited, mib * MIB);
         let status = tree.run(below, &["anon", "--size", "200M", "--hold-ms", "1"]);
         assert_eq!(status.signal(), Some(9), "{below}");
-        expected.push((of, mib * MIB, tree.job.join(limited)));
+        expected.push((of, mib * MIB, tree.path(limited)));
     }
     // A child is killed, and its parent goes on.
     let parent = start_in(
@@ -96,7 +94,7 @@ fn no_kill_of_a_hundred_is_missed() {
     let attached = tree.attach(&path);
     let limit = 32 * MIB;
     let task = tree.make("step_0/task_0");
-    fs::write(tree.job.join("step_0/memory.limit_in_bytes"), limit.to_string()).expect("a limit");
+    tree.limit("step_0", limit);
     for _ in 0..100 {
         let mut killed = start_in(&task, program("workload").as_os_str(), &["anon", "--size", "64M"]);
         assert_eq!(killed.wait().expect("an end").signal(), Some(9));

@@ -37,8 +37,8 @@ fn no_number_and_no_end_depends_on_a_notice() {
     let attached = tree.attach(&path);
     send(&attached, Signal::STOP);
     storm(&tree);
-    let task = tree.make("step_0/task_0");
-    fs::write(task.join("memory.limit_in_bytes"), (32 * MIB).to_string()).expect("a limit");
+    tree.make("step_0/task_0");
+    tree.limit("step_0/task_0", 32 * MIB);
     let status = tree.run("step_0/task_0", &["anon", "--size", "64M"]);
     assert_eq!(status.signal(), Some(9));
     assert!(tree.run("step_1/task_0", &["anon", "--size", "100M"]).success());
@@ -70,7 +70,7 @@ fn a_job_that_goes_on_is_not_taken_for_ended() {
     end(script);
     storm(&tree);
     let script = batch(&tree);
-    let procs = tree.job.join("step_batch/task_0/cgroup.procs");
+    let procs = tree.path("step_batch/task_0").join("cgroup.procs");
     wait_until("a process is in it", || {
         fs::read_to_string(&procs).is_ok_and(|procs| !procs.is_empty())
     });
@@ -95,11 +95,8 @@ fn a_step_that_was_there_before_has_its_peak_whatever_is_lost() {
         &["anon", "--size", "100M", "--hold-ms", "30000"],
     );
     let churn = "for i in $(seq 100000); do /bin/true | cat; done";
-    let churn = start_in(&tree.make("step_1"), "sh".as_ref(), &["-c", churn]);
-    wait_until("the memory is there", || {
-        let usage = fs::read_to_string(tree.job.join("step_0/memory.usage_in_bytes")).unwrap_or_default();
-        usage.trim().parse().unwrap_or(0) > 100 * MIB
-    });
+    let churn = start_in(&tree.make("step_1/task_0"), "sh".as_ref(), &["-c", churn]);
+    wait_until("the memory is there", || tree.usage("step_0") > 100 * MIB);
     let attached = tree.attach(&path);
     sleep(Duration::from_millis(2500));
     end(churn);
@@ -153,12 +150,7 @@ fn an_interrupted_answer_is_given_and_nothing_is_left() {
         program("sw-bpf").as_os_str(),
         &["--once", "--json", "--window=60s", "--cgroup", job],
     );
-    let moved = tree
-        .job
-        .ancestors()
-        .nth(3)
-        .expect("the root")
-        .join(format!("sw-bpf-attach-{}", child.id()));
+    let moved = tree.mount.join(format!("sw-bpf-attach-{}", child.id()));
     wait_until("it has moved out", || moved.exists());
     sleep(Duration::from_millis(700));
     send(&child, Signal::TERM);

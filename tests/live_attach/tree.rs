@@ -1,4 +1,4 @@
-//! A job's tree as Slurm makes it on version 1, with known programs in it.
+//! A job's tree as Slurm makes it, with known programs in it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,43 +11,94 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::command::{record, sw_bpf};
-use support::measure::{MIB, program};
+use support::measure::{MIB, count_memory_below, program};
 use support::need_bpf;
 use swbpf::job::cgroup::{Controller, Hierarchies, Version};
 
 /// Number of a job that no Slurm of this machine gives.
 const JOB: u32 = 4_000_000_001;
 
-/// The directory of a job in the hierarchy of a controller; removed with all below it when dropped.
+/// The directory of a job in the hierarchy of a controller; removed with all below it when dropped. What lies below it is
+/// named as on version 1, `step_0/task_0`, and made where this version has it.
 pub struct Tree {
+    version: Version,
+    /// Whether the memory of each directory is counted.
+    counts_memory: bool,
+    /// Where the hierarchy is mounted.
+    pub mount: PathBuf,
+    /// What was made for this tree.
     root: PathBuf,
     pub job: PathBuf,
 }
 
 impl Tree {
-    /// `None` where jobs lie otherwise here; the test counts as skipped.
+    /// `None` where nothing can be measured here; the test counts as skipped. On version 2 the hierarchy is the same for every
+    /// controller, and memory is counted where it is asked for.
     pub fn new(controller: Controller) -> Option<Self> {
         if !need_bpf() {
             return None;
         }
         let hierarchies = Hierarchies::detect().expect("a cgroup hierarchy");
-        if hierarchies.version_of(controller) != Some(Version::V1) {
-            support::skipped("a tree of version 1 needs that version");
-            return None;
-        }
         let root = hierarchies.cgroup_at(Path::new("/")).expect("the root");
-        let root = root.dir(controller).expect("a mount").path.clone();
-        let root = root.join(format!("slurm_test{}", std::process::id()));
-        let job = root.join(format!("uid_0/job_{JOB}"));
-        fs::create_dir_all(&job).expect("a cgroup");
-        Some(Self { root, job })
+        let version = hierarchies.version_of(controller).unwrap_or(Version::V2);
+        let mount = root.dir(controller).expect("a mount").path.clone();
+        let pid = std::process::id();
+        let (root, job) = match version {
+            Version::V1 => (format!("slurm_test{pid}"), format!("uid_0/job_{JOB}")),
+            Version::V2 => (format!("test{pid}_slurmstepd.scope"), format!("job_{JOB}")),
+        };
+        let root = mount.join(root);
+        let tree = Self {
+            version,
+            counts_memory: controller == Controller::Memory,
+            job: root.join(job),
+            mount,
+            root,
+        };
+        tree.make("");
+        Some(tree)
+    }
+
+    /// Where a cgroup below the job is.
+    pub fn path(&self, below: &str) -> PathBuf {
+        match (self.version, below.split_once('/')) {
+            (Version::V2, Some((step, task))) => self.job.join(step).join("user").join(task),
+            _ => self.job.join(below),
+        }
     }
 
     /// Makes a cgroup below the job.
     pub fn make(&self, below: &str) -> PathBuf {
-        let path = self.job.join(below);
+        let path = self.path(below);
+        let above: Vec<_> = path.ancestors().skip(1).collect();
+        for dir in above.into_iter().rev().filter(|dir| dir.starts_with(&self.root)) {
+            fs::create_dir_all(dir).expect("a cgroup");
+            let is_above_tasks = !dir.iter().any(|name| name.to_string_lossy().starts_with("task_"));
+            if self.counts_memory && is_above_tasks {
+                count_memory_below(dir);
+            }
+        }
         fs::create_dir_all(&path).expect("a cgroup");
         path
+    }
+
+    /// Limits the memory of a cgroup below the job.
+    pub fn limit(&self, below: &str, bytes: u64) {
+        let file = match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        fs::write(self.path(below).join(file), bytes.to_string()).expect("a limit");
+    }
+
+    /// What is charged to a cgroup below the job.
+    pub fn usage(&self, below: &str) -> u64 {
+        let file = match self.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        };
+        let text = fs::read_to_string(self.path(below).join(file)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
     }
 
     /// Runs a workload in a cgroup below the job, which is made, to its end.
@@ -69,7 +120,12 @@ impl Tree {
     }
 
     pub fn remove(&self, below: &str) {
-        fs::remove_dir(self.job.join(below)).expect("an empty cgroup");
+        let path = self.path(below);
+        let user = path.join("user");
+        if user.exists() {
+            fs::remove_dir(user).expect("an empty cgroup");
+        }
+        fs::remove_dir(path).expect("an empty cgroup");
     }
 }
 

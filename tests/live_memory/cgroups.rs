@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use support::measure::{MIB, Process, load_probe, own_cgroup, wait_until};
+use support::measure::{MIB, Process, cgroup_below, load_probe, own_cgroup, wait_until};
 use support::need_bpf;
 use swbpf::job::cgroup::OwnCgroup;
 use swbpf::probe::{Peek, Probe, SlotId, Start};
@@ -71,8 +71,7 @@ fn removed_with_pages_left() {
     let own = own_cgroup();
     let mut probe = load_probe();
     let slot = track(&mut probe, &own);
-    let below = own.cgroup().path().join("below");
-    fs::create_dir(&below).expect("a cgroup");
+    let below = cgroup_below(own.cgroup().path(), "below");
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory on a tmpfs");
     let file = dir.path().join("file");
     let path = file.to_str().expect("a name of letters");

@@ -4,11 +4,10 @@
 mod process;
 mod run;
 
-use std::env;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup};
 use swbpf::kernel::layout::Hierarchy;
@@ -16,6 +15,7 @@ use swbpf::kernel::support::{Facts, Plan, plan};
 use swbpf::probe::{Probe, Room};
 use swbpf::snapshot::Snapshot;
 
+use crate::command::sw_bpf;
 use crate::pace::scaled;
 
 pub use process::Process;
@@ -59,12 +59,8 @@ pub fn program(name: &str) -> PathBuf {
 /// Where it fails.
 #[must_use]
 pub fn once(arguments: &[&str]) -> Snapshot {
-    let mut command = Command::new(program("sw-bpf"));
-    let output = command
-        .args(["--once", "--json"])
-        .args(arguments)
-        .output()
-        .expect("sw-bpf starts");
+    let mut command = sw_bpf(&["--once", "--json"]);
+    let output = command.args(arguments).output().expect("sw-bpf starts");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {told}", output.status);
     serde_json::from_slice(&output.stdout).expect("one snapshot")
@@ -73,8 +69,7 @@ pub fn once(arguments: &[&str]) -> Snapshot {
 /// `sw-bpf attach`, which follows a cgroup until it is empty: a line a second, then the summary.
 #[must_use]
 pub fn attach(cgroup: &Cgroup) -> Process {
-    let mut command = Command::new(program("sw-bpf"));
-    Process::start(command.args(["attach", "--cgroup"]).arg(cgroup.path()))
+    Process::start(sw_bpf(&["attach", "--cgroup"]).arg(cgroup.path()))
 }
 
 /// A cgroup for one test.
@@ -86,6 +81,31 @@ pub fn attach(cgroup: &Cgroup) -> Process {
 pub fn own_cgroup() -> OwnCgroup {
     let hierarchies = Hierarchies::detect().expect("a cgroup hierarchy");
     OwnCgroup::create(&hierarchies).expect("a cgroup of its own")
+}
+
+/// Makes a cgroup below another, whose memory is counted on its own.
+///
+/// # Panics
+///
+/// Where it cannot be made. On version 2 no process may be in the one above.
+#[must_use]
+pub fn cgroup_below(above: &Path, name: &str) -> PathBuf {
+    count_memory_below(above);
+    let path = above.join(name);
+    fs::create_dir(&path).expect("a cgroup");
+    path
+}
+
+/// Has the memory of what lies right below a cgroup counted: on version 1 it always is.
+///
+/// # Panics
+///
+/// Where it cannot be.
+pub fn count_memory_below(above: &Path) {
+    let control = above.join("cgroup.subtree_control");
+    if control.exists() {
+        fs::write(&control, "+memory").expect("a cgroup without processes");
+    }
 }
 
 /// What is loaded on this machine.

@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     install: bool,
     /// End a machine that takes longer
-    #[arg(long, value_name = "MINUTES", default_value_t = 40)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Names of test programs; what is none is given to them: a part of a test's name, --nocapture, …
     #[arg(last = true)]

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
 
 use swbpf::job::cgroup::{Cgroup, Hierarchies};
 use swbpf::snapshot::{Kind, Snapshot};
 use tempfile::TempDir;
 
 use super::{Process, program, wait_until};
+use crate::command::sw_bpf;
 
 /// The file of the record.
 const RECORD: &str = "record.jsonl";
@@ -43,8 +43,8 @@ impl Run {
     #[must_use]
     pub fn start(options: &[&str], workload: &[&str]) -> Self {
         let dir = TempDir::new().expect("a directory");
-        let mut command = Command::new(program("sw-bpf"));
-        command.arg("run").arg("--json").arg(dir.path().join(RECORD));
+        let mut command = sw_bpf(&["run", "--json"]);
+        command.arg(dir.path().join(RECORD));
         command
             .args(options)
             .arg("--")
