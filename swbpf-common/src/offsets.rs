@@ -70,12 +70,16 @@ pub struct Offsets {
     pub item_swap: u32,
     /// A bucket of time is 2^n of the kernel's ticks.
     pub bucket_shift: u32,
-    /// To a whole word.
-    pub spare: u32,
+    /// `mem_cgroup_per_node.memcg` less `mem_cgroup_per_node.lruvec`
+    pub lruvec_memcg: i32,
+    /// `task_struct.signal`
+    pub task_signal: u32,
+    /// `signal_struct.oom_mm`
+    pub signal_oom_mm: u32,
     /// The first six of these items, one bit each.
     pub lruvec_items: u64,
     /// Anonymous pages that a CPU may keep to itself before it adds them to the slot; 0: none, and every peak is exact.
     pub batch_pages: u64,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 144);
+const _: () = assert!(size_of::<Offsets>() == 152);

@@ -3,7 +3,7 @@
 use aya_ebpf::{helpers::bpf_get_current_task_btf, macros::raw_tracepoint, programs::RawTracePointContext};
 
 use crate::{
-    kernel::Task,
+    kernel::{Task, Typed},
     maps::{CHECK, set_root},
 };
 
@@ -11,7 +11,7 @@ use crate::{
 #[raw_tracepoint]
 pub fn check(_ctx: RawTracePointContext) -> i32 {
     // SAFETY: the current task.
-    let task = Task(unsafe { bpf_get_current_task_btf() } as *const u8);
+    let task = Task::<Typed>::new(unsafe { bpf_get_current_task_btf() } as *const u8);
     set_root(task.css().cgroup().root());
     if let Some(check) = CHECK.get_ptr_mut(0) {
         // SAFETY: the only value of its map.

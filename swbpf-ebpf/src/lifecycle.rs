@@ -9,7 +9,7 @@ use swbpf_common::notice::{BORN, EMPTIED, GONE, MOVED, NO_SLOT, POPULATED};
 
 use crate::{
     atomic, birth,
-    kernel::{Cgroup, Task},
+    kernel::{Cgroup, Task, Typed},
     maps::{offset, root},
     notice::{Cause, tell},
     sched::{end_current, move_current},
@@ -88,7 +88,7 @@ fn tell_cgroup(cgroup: Cgroup, tracked: Tracked, kind: u32) {
 /// may be on a CPU, so the reader is asked to look, also where it is moved to a cgroup that is not tracked.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
-    let task = Task(ctx.arg(2));
+    let task = Task::<Typed>::new(ctx.arg(2));
     let css = task.css();
     // A move within another hierarchy.
     if css.cgroup().0 != ctx.arg::<*const u8>(0) {
@@ -113,7 +113,7 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
 /// `sched_process_fork(struct task_struct *parent, struct task_struct *child)`
 #[btf_tracepoint(function = "sched_process_fork")]
 pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
-    let child = Task(ctx.arg(1));
+    let child = Task::<Typed>::new(ctx.arg(1));
     let is_process = child.pid() == child.tgid();
     // SAFETY: words of the slot.
     up(walk(child.css()), |tracked| unsafe {
@@ -130,7 +130,7 @@ pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 /// with its first thread.
 #[btf_tracepoint(function = "sched_process_exit")]
 pub fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
-    let task = Task(ctx.arg(0));
+    let task = Task::<Typed>::new(ctx.arg(0));
     end_current(task);
     let is_last = if offset!(exit_tells_last) == 0 {
         task.pid() == task.tgid()

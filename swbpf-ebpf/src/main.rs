@@ -22,6 +22,8 @@ mod floor;
 #[cfg(target_arch = "bpf")]
 mod flush;
 #[cfg(target_arch = "bpf")]
+mod function;
+#[cfg(target_arch = "bpf")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
 mod lifecycle;

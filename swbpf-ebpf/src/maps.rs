@@ -48,7 +48,9 @@ pub static OFFSETS: Offsets = Offsets {
     item_sock: 0,
     item_swap: 0,
     bucket_shift: 0,
-    spare: 0,
+    lruvec_memcg: 0,
+    task_signal: 0,
+    signal_oom_mm: 0,
     lruvec_items: 0,
     batch_pages: 0,
 };

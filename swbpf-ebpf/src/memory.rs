@@ -11,7 +11,7 @@ use swbpf_common::{
 
 use crate::{
     atomic,
-    kernel::Css,
+    kernel::{Css, Load, Typed},
     maps::{COUNTING, LEVELS, PENDING, count_collision, count_rescued, offset},
     peak,
     track::{MAX_LEVELS, Tracked, User, resolve},
@@ -22,18 +22,27 @@ use crate::{
 /// Most events are of other items: what acts is a function of its own, so that these need not save its registers.
 #[btf_tracepoint(function = "mod_memcg_lruvec_state")]
 pub fn mod_memcg_lruvec_state(ctx: BtfTracePointContext) -> i32 {
-    let item: u32 = ctx.arg(1);
-    if offset!(lruvec_items) >> (item & 63) & 1 == 0 {
-        0
-    } else {
-        lruvec(ctx.as_ptr())
+    if is_followed(ctx.arg(1)) {
+        lruvec(ctx.as_ptr());
     }
+    0
 }
 
 #[inline(never)]
-fn lruvec(ctx: *mut c_void) -> i32 {
+fn lruvec(ctx: *mut c_void) {
     let ctx = BtfTracePointContext::new(ctx);
-    let item: u32 = ctx.arg(1);
+    count_lruvec(Css::<Typed>::new(ctx.arg(0)), ctx.arg(1), ctx.arg(2));
+}
+
+/// Whether a `node_stat_item` is one of those that are counted.
+#[inline(always)]
+pub fn is_followed(item: u32) -> bool {
+    offset!(lruvec_items) >> (item & 63) & 1 != 0
+}
+
+/// Counts a change of a followed `node_stat_item`.
+#[inline(always)]
+pub fn count_lruvec<L: Load>(memcg: Css<L>, item: u32, change: i32) {
     let part = if item == offset!(item_anon) {
         ANON
     } else if item == offset!(item_shmem) {
@@ -47,9 +56,7 @@ fn lruvec(ctx: *mut c_void) -> i32 {
     } else {
         PAGE_TABLES
     };
-    let key = resolve(Css(ctx.arg(0)), User::Lruvec as u32);
-    account_up(key, part, i64::from(ctx.arg::<i32>(2)));
-    0
+    account_up(resolve(memcg, User::Lruvec as u32), part, i64::from(change));
 }
 
 /// `mod_memcg_state(struct mem_cgroup *memcg, int item, int val)`: kernel memory, sockets, swap.
@@ -63,10 +70,10 @@ pub fn mod_memcg_state(ctx: BtfTracePointContext) -> i32 {
     };
     // SAFETY: this CPU's own value.
     unsafe { atomic::store(counting, 1) };
-    let result = state(ctx.as_ptr(), User::State as u32);
+    state(ctx.as_ptr(), User::State as u32);
     // SAFETY: as above.
     unsafe { atomic::store(counting, 0) };
-    result
+    0
 }
 
 /// The twin, on the same hook: counts what interrupts the other one, and nothing else.
@@ -76,27 +83,30 @@ pub fn mod_memcg_state_nested(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     // SAFETY: this CPU's own value.
-    if unsafe { atomic::load(counting) } == 0 {
-        return 0;
+    if unsafe { atomic::load(counting) } != 0 {
+        count_rescued();
+        state(ctx.as_ptr(), User::Nested as u32);
     }
-    count_rescued();
-    state(ctx.as_ptr(), User::Nested as u32)
+    0
 }
 
 #[inline(never)]
-fn state(ctx: *mut c_void, user: u32) -> i32 {
+fn state(ctx: *mut c_void, user: u32) {
     let ctx = BtfTracePointContext::new(ctx);
-    let item: u32 = ctx.arg(1);
+    count_state(Css::<Typed>::new(ctx.arg(0)), ctx.arg(1), ctx.arg(2), user);
+}
+
+/// Counts a change of a `memcg_stat_item`.
+#[inline(always)]
+pub fn count_state<L: Load>(memcg: Css<L>, item: u32, change: i32, user: u32) {
     let part = if item == offset!(item_kmem) || item == offset!(item_sock) {
         KERNEL
     } else if item == offset!(item_swap) {
         SWAP
     } else {
-        return 0;
+        return;
     };
-    let key = resolve(Css(ctx.arg(0)), user);
-    account_up(key, part, i64::from(ctx.arg::<i32>(2)));
-    0
+    account_up(resolve(memcg, user), part, i64::from(change));
 }
 
 /// Stands for anonymous memory, which is needed and no part of its own.

@@ -5,7 +5,7 @@ use swbpf_common::{level, notice::VICTIM};
 
 use crate::{
     atomic,
-    kernel::{Counter, Css, Task},
+    kernel::{Counter, Css, Load, Task, Typed},
     notice::{Cause, tell},
     track::{Tracked, up, walk},
 };
@@ -18,11 +18,17 @@ const UNLIMITED: u64 = 1 << 46;
 /// `mark_victim(struct task_struct *task, uid_t uid)`, in the context of the task whose request could not be met.
 #[btf_tracepoint(function = "mark_victim")]
 pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
-    let victim = Task(ctx.arg(0));
+    killed(Task::<Typed>::new(ctx.arg(0)));
+    0
+}
+
+/// Counts a kill and tells of it, in the context of the task whose request could not be met.
+#[inline(always)]
+pub fn killed<L: Load>(victim: Task<L>) {
     let css = victim.css();
     let key = walk(css);
     if key == 0 {
-        return 0;
+        return;
     }
     // SAFETY: a word of the slot.
     up(key, |tracked| unsafe {
@@ -30,7 +36,7 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
     });
     let limit = tightest(css);
     let Some(tracked) = measured(key, limit.css) else {
-        return 0;
+        return;
     };
     // SAFETY: words of the slot.
     let (now, high, max) = unsafe {
@@ -53,12 +59,11 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
         victim_comm: victim.comm(),
     };
     tell(tracked.number, VICTIM, cause);
-    0
 }
 
 /// The limit that is nearest to its end.
-struct Limit {
-    css: Option<Css>,
+struct Limit<L> {
+    css: Option<Css<L>>,
     pages: u64,
     left: u64,
 }
@@ -66,7 +71,7 @@ struct Limit {
 /// Of the limits that hold for `css`, its own and those above, the one with the least left: a charge has just failed at it. Of
 /// equal ones it is the lowest, which the kernel tries first (`page_counter_try_charge`).
 #[inline(never)]
-fn tightest(mut css: Css) -> Limit {
+fn tightest<L: Load>(mut css: Css<L>) -> Limit<L> {
     let mut found = Limit {
         css: None,
         pages: 0,
@@ -96,7 +101,7 @@ fn tightest(mut css: Css) -> Limit {
 /// The slot that measures the cgroup of the limit: its own, or that of its nearest tracked ancestor; where it lies above all
 /// that is tracked, the target's.
 #[inline(always)]
-fn measured(victim: u64, limit: Option<Css>) -> Option<Tracked> {
+fn measured<L: Load>(victim: u64, limit: Option<Css<L>>) -> Option<Tracked> {
     if let Some(limit) = limit
         && let Some(tracked) = Tracked::by_key(walk(limit))
     {

@@ -29,7 +29,7 @@ const RECOUNTED: u64 = 8;
 /// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, …)`
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    let (prev, next) = (Task(ctx.arg(1)), Task(ctx.arg(2)));
+    let (prev, next) = (Task::new(ctx.arg(1)), Task::new(ctx.arg(2)));
     let Some(cpu) = ON_CPU.get_ptr_mut(0) else {
         return 0;
     };
@@ -72,7 +72,7 @@ fn catch_up(cpu: *mut OnCpu, task: Task) {
 pub fn look(_ctx: RawTracePointContext) -> i32 {
     next_epoch();
     // SAFETY: the current task.
-    let task = Task(unsafe { bpf_get_current_task_btf() } as *const u8);
+    let task = Task::new(unsafe { bpf_get_current_task_btf() } as *const u8);
     let key = slot_of(task);
     // SAFETY: this CPU's own value.
     if let Some(cpu) = ON_CPU.get_ptr_mut(0)

@@ -8,7 +8,7 @@ use swbpf_common::slot::Slot;
 
 use crate::{
     atomic,
-    kernel::Css,
+    kernel::{Css, Load},
     maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, count_too_deep, epoch, offset},
 };
 
@@ -74,7 +74,7 @@ pub enum User {
 
 /// Slot number + 1 of the cgroup of `css`, 0 where none is tracked: from the memo of `user` where this CPU knows it.
 #[inline(always)]
-pub fn resolve(css: Css, user: u32) -> u64 {
+pub fn resolve<L: Load>(css: Css<L>, user: u32) -> u64 {
     let Some(memo) = MEMOS.get_ptr_mut(user) else {
         return 0;
     };
@@ -98,7 +98,7 @@ pub fn resolve(css: Css, user: u32) -> u64 {
 
 /// The same, without memory: for seldom events.
 #[inline(never)]
-pub fn walk(mut css: Css) -> u64 {
+pub fn walk<L: Load>(mut css: Css<L>) -> u64 {
     for _ in 0..MAX_DEPTH {
         // SAFETY: the value is copied at once.
         if let Some(number) = unsafe { TRACKED.get(&css.cgroup_id()) } {

@@ -109,8 +109,27 @@ pub enum Target {
 pub enum ForcedSource {
     /// Fail instead of falling back to sampling.
     Kernel,
+    /// The same, and count by tracepoints alone.
+    Tracepoint,
+    /// The same, and count at the entry of functions.
+    Fentry,
+    /// The same, and count by kprobes.
+    Kprobe,
     /// Leave the kernel programs out.
     Sampled,
+}
+
+impl ForcedSource {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Tracepoint => "tracepoint",
+            Self::Fentry => "fentry",
+            Self::Kprobe => "kprobe",
+            Self::Sampled => "sampled",
+        }
+    }
 }
 
 /// Exact memory peak and busy cores of a Slurm job, or of any command or cgroup, counted in the kernel

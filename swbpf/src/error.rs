@@ -72,13 +72,17 @@ pub enum Error {
         /// Why it was not found.
         source: io::Error,
     },
-    /// The kernel has no such hook.
-    #[error("Linux {release} has no hook {hook:?}: use Linux 6.13 or newer")]
+    /// The kernel has no such hook, nor what could stand for it.
+    #[error(
+        "Linux {release} has no hook {hook:?} ({reasons}): use Linux 5.14 or newer with fentry or kprobes, or 6.13"
+    )]
     HookAbsent {
         /// The hook.
         hook: String,
         /// Release of the running kernel.
         release: String,
+        /// Why each of the hooks that could stand for it cannot.
+        reasons: String,
     },
     /// No hierarchy is mounted at all.
     #[error("no cgroup hierarchy is mounted; mount one: `mount -t cgroup2 none /sys/fs/cgroup`")]

@@ -1,6 +1,7 @@
 //! Listen: the programs in the kernel and what they hold.
 
 mod below;
+mod climb;
 mod drain;
 mod load;
 mod notice;

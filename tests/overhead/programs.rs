@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use aya::sys::{Stats, enable_stats};
+use swbpf::kernel::ladder::PlannedProgram;
 use swbpf::probe::{Probe, ProgramStats};
 
 use crate::attach::Kernel;
@@ -32,7 +33,7 @@ pub struct ProgramCost {
 }
 
 /// A program and what the kernel has counted of it so far.
-type Counted<'a> = (&'a str, ProgramStats);
+type Counted<'a> = (&'a PlannedProgram, ProgramStats);
 
 /// Runs a unit, and time a run, of one program in one pass.
 struct Pass {
@@ -75,13 +76,13 @@ fn observed(probe: &Probe, load: &Load, place: &Place, interrupt: &Interrupt) ->
     let before = probe.program_stats()?;
     let run = load.run(place, interrupt)?;
     let after = probe.program_stats()?;
-    let pass = |((name, before), (_, after)): (Counted, Counted)| {
+    let pass = |((program, before), (_, after)): (Counted, Counted)| {
         let runs = (after.run_count - before.run_count) as f64;
         let pass = Pass {
             runs: runs / run.units as f64,
             ns: (after.run_time_ns - before.run_time_ns) as f64 / runs,
         };
-        (name.to_owned(), pass)
+        (program.name.to_owned(), pass)
     };
     Ok(before.into_iter().zip(after).map(pass).collect())
 }

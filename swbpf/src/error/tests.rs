@@ -23,6 +23,7 @@ fn one_of_each() -> Vec<Error> {
         Error::HookAbsent {
             hook: "mod_memcg_state".into(),
             release: "6.1".into(),
+            reasons: "btf_tracepoint: none; fentry: none".into(),
         },
         Error::NoCgroups,
         Error::NoController { controller: "memory" },

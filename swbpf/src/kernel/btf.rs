@@ -22,6 +22,7 @@ const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_ENUM: u32 = 6;
 const KIND_TYPEDEF: u32 = 8;
+const KIND_FUNC: u32 = 12;
 const KIND_FUNC_PROTO: u32 = 13;
 const KIND_VAR: u32 = 14;
 const KIND_DATASEC: u32 = 15;
@@ -186,7 +187,25 @@ impl Btf {
         if index >= self.tracepoint_arguments(name) {
             return None;
         }
-        let parameter = prototype.body + (index + 1) * 8 + 4;
+        self.argument_struct(prototype, index + 1)
+    }
+
+    /// Whether there is a function `name` of so many arguments, the first of which points to a structure of this name.
+    pub fn has_function(&self, name: &str, structure: &str, arguments: u32) -> bool {
+        let is_it = |found: &&Type| found.kind == KIND_FUNC && self.string(found.name) == name.as_bytes();
+        let prototypes = self.types.iter().filter(is_it);
+        prototypes
+            .filter_map(|found| self.resolve(found.payload))
+            .any(|prototype| {
+                prototype.kind == KIND_FUNC_PROTO
+                    && prototype.count == arguments
+                    && self.argument_struct(prototype, 0).as_deref() == Some(structure)
+            })
+    }
+
+    /// Name of the structure that parameter `index` of a prototype points to.
+    fn argument_struct(&self, prototype: Type, index: usize) -> Option<String> {
+        let parameter = prototype.body + index * 8 + 4;
         let target = self.points_to(self.resolve(word(&self.data, parameter).ok()?)?)?;
         let name = self.string(target.name);
         (target.kind == KIND_STRUCT).then(|| String::from_utf8_lossy(name).into_owned())

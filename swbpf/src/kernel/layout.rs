@@ -60,6 +60,9 @@ pub fn offsets(
         ..Offsets::default()
     };
     offsets.lruvec_items = lruvec_items(&offsets);
+    // Without these the hooks that need them are not used.
+    offsets.lruvec_memcg = lruvec_memcg(btf).unwrap_or(0);
+    (offsets.task_signal, offsets.signal_oom_mm) = victims(btf).unwrap_or((0, 0));
     if hierarchy == Hierarchy::Of(Controller::Memory) {
         add_counters(btf, version, &mut offsets)?;
     }
@@ -77,6 +80,21 @@ fn add_counters(btf: &Btf, version: Version, offsets: &mut Offsets) -> Result<()
         (offsets.memsw_usage, offsets.memsw_max) = (memsw + usage, memsw + max);
     }
     Ok(())
+}
+
+/// From a `struct lruvec` to the pointer to its memory cgroup, both members of one structure.
+pub fn lruvec_memcg(btf: &Btf) -> Result<i32, BtfError> {
+    let memcg = btf.member("mem_cgroup_per_node", "memcg")?;
+    let lruvec = btf.member("mem_cgroup_per_node", "lruvec")?;
+    Ok(memcg.wrapping_sub(lruvec).cast_signed())
+}
+
+/// By what a process is known that was chosen to be killed before.
+pub fn victims(btf: &Btf) -> Result<(u32, u32), BtfError> {
+    Ok((
+        btf.member("task_struct", "signal")?,
+        btf.member("signal_struct", "oom_mm")?,
+    ))
 }
 
 /// Offset of a controller's pointer in an array of one for each.

@@ -6,6 +6,7 @@ use swbpf_common::offsets::Offsets;
 
 use super::{
     btf::Btf,
+    ladder::{self, Choice, Rung},
     layout::{self, Hierarchy},
 };
 use crate::{error::Error, job::cgroup::Version};
@@ -70,17 +71,6 @@ fn lockdown_mode(text: &str) -> Option<String> {
     rest.split_once(']').map(|(mode, _)| mode.to_owned())
 }
 
-/// One program to load.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedProgram {
-    /// Its name in the object.
-    pub name: &'static str,
-    /// The tracepoint that it is on.
-    pub hook: &'static str,
-    /// Why it is not loaded, and what cannot be seen without it.
-    pub absent: Option<String>,
-}
-
 /// What to load, and with which constants.
 pub struct Plan {
     /// Kernel release.
@@ -89,48 +79,43 @@ pub struct Plan {
     pub btf: Vec<u8>,
     /// Layout of this kernel.
     pub offsets: Offsets,
-    /// The programs.
-    pub programs: Vec<PlannedProgram>,
+    /// How changes of memory are heard: its rung is the rung of all numbers.
+    pub memory: Choice,
+    /// What else is heard.
+    pub others: Vec<Choice>,
     /// How far a peak can be below the truth because of what the CPUs keep to themselves, in pages.
     pub batch_bound_pages: u64,
 }
 
-/// Hooks without which nothing is exact.
-const REQUIRED: [&str; 3] = ["mod_memcg_lruvec_state", "mod_memcg_state", "sched_switch"];
+impl Plan {
+    /// The same on this rung alone; tracepoints that tell other things than memory stay.
+    pub fn on(mut self, rung: Rung) -> Result<Self, Error> {
+        self.memory.keep(&[rung]);
+        for other in &mut self.others {
+            other.keep(&[Rung::Tracepoint, rung]);
+        }
+        if self.memory.ways.is_empty() {
+            return Err(self.hook_absent(&self.memory));
+        }
+        Ok(self)
+    }
 
-/// Counts what interrupts the program on the same hook.
-const NESTED: PlannedProgram = PlannedProgram {
-    name: "mod_memcg_state_nested",
-    hook: "mod_memcg_state",
-    absent: None,
-};
+    /// Something without which nothing is exact, and that this kernel has no hook for.
+    fn missing(&self) -> Option<&Choice> {
+        let all = [&self.memory].into_iter().chain(&self.others);
+        let mut required = all.filter(|choice| choice.without.is_none());
+        required.find(|choice| choice.ways.is_empty())
+    }
 
-/// Hooks that each add something, and what is not seen without them.
-const OPTIONAL: [(&str, &str); 8] = [
-    (
-        "cgroup_mkdir",
-        "a step that begins is told on its own from the next reading on only",
-    ),
-    (
-        "cgroup_rmdir",
-        "the removal of a cgroup is seen at the next reading only",
-    ),
-    (
-        "cgroup_notify_populated",
-        "that the last process has ended is seen at the next look only",
-    ),
-    (
-        "cgroup_attach_task",
-        "a task that is moved in is counted from its next switch only",
-    ),
-    ("sched_process_fork", "processes that start are not counted"),
-    ("sched_process_exit", "processes that end are not counted"),
-    ("mark_victim", "a kill for want of memory is not seen"),
-    (
-        "memcg_flush_stats",
-        "the base of a cgroup that existed before stays within its bound",
-    ),
-];
+    /// That something required cannot be heard.
+    pub fn hook_absent(&self, choice: &Choice) -> Error {
+        Error::HookAbsent {
+            hook: choice.name.into(),
+            release: self.release.clone(),
+            reasons: ladder::told(&choice.refused),
+        }
+    }
+}
 
 /// Decides from the facts, or says what is missing; takes the BTF out of them. Jobs are told apart by `hierarchy`, which is
 /// of `version`.
@@ -149,53 +134,24 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
         source,
     })?;
     let btf = Btf::parse(&blob).map_err(anyhow::Error::from)?;
-    if let Some(hook) = REQUIRED.into_iter().find(|hook| !btf.has_tracepoint(hook)) {
-        return Err(Error::HookAbsent {
-            hook: hook.into(),
-            release: facts.release.clone(),
-        });
-    }
     let batch_pages = if facts.cpus > BATCH_ABOVE_CPUS {
         BATCH_PAGES
     } else {
         0
     };
     let offsets = layout::offsets(&btf, hierarchy, version, batch_pages).map_err(anyhow::Error::from)?;
-    let programs = programs(&btf);
-    Ok(Plan {
+    let plan = Plan {
+        memory: ladder::memory(&btf),
+        others: ladder::others(&btf),
         btf: blob,
         release: facts.release.clone(),
         offsets,
-        programs,
         batch_bound_pages: batch_pages * facts.cpus as u64,
-    })
-}
-
-fn programs(btf: &Btf) -> Vec<PlannedProgram> {
-    let named = |hook, absent| PlannedProgram {
-        name: hook,
-        hook,
-        absent,
     };
-    let required = REQUIRED.into_iter().map(|hook| named(hook, None));
-    let optional = OPTIONAL.into_iter().map(|(hook, without)| {
-        named(
-            hook,
-            refusal(btf, hook).map(|reason| format!("{reason}: {without}")),
-        )
-    });
-    required.chain([NESTED]).chain(optional).collect()
-}
-
-/// Why an optional hook cannot be used.
-fn refusal(btf: &Btf, hook: &str) -> Option<String> {
-    if !btf.has_tracepoint(hook) {
-        return Some("this kernel has no such hook".to_owned());
+    if let Some(missing) = plan.missing() {
+        return Err(plan.hook_absent(missing));
     }
-    // Kernels before 6.8 pass the victim's number instead of the task.
-    let wants_task =
-        hook == "mark_victim" && btf.tracepoint_struct(hook, 0).as_deref() != Some("task_struct");
-    wants_task.then(|| "this kernel's hook has other arguments".to_owned())
+    Ok(plan)
 }
 
 #[cfg(test)]

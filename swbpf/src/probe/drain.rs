@@ -10,7 +10,10 @@ use swbpf_common::{
 };
 
 use super::{Probe, SlotId, track::monotonic_ns};
-use crate::{error::Error, kernel::layout};
+use crate::{
+    error::Error,
+    kernel::{ladder::Counts, layout},
+};
 
 /// Tries to read a slot between two changes of it before a reading that mixes both is taken.
 const TRIES: usize = 16;
@@ -204,13 +207,13 @@ impl Probe {
     /// Reads what was lost.
     pub fn losses(&self) -> Result<Losses, Error> {
         let mut losses = Losses::default();
-        for (name, stats) in self.program_stats()? {
-            *match name {
-                "mod_memcg_lruvec_state" => &mut losses.lruvec_misses,
-                "mod_memcg_state" => &mut losses.state_misses,
+        for (program, stats) in self.program_stats()? {
+            *match program.counts {
+                Counts::Lruvec => &mut losses.lruvec_misses,
+                Counts::State => &mut losses.state_misses,
                 // It misses what the other one sees, or both miss it.
-                "mod_memcg_state_nested" => continue,
-                _ => &mut losses.other_misses,
+                Counts::NestedState => continue,
+                Counts::Other => &mut losses.other_misses,
             } += stats.recursion_misses;
         }
         for health in self.health.get(&0, 0).context("read health")?.iter() {

@@ -21,11 +21,18 @@ use swbpf_common::{
     slot::{Slot, Timeline},
 };
 
+use super::climb::{Climbed, attach, climb, program, program_fd};
 use super::{
     syscall::{self, ProgramStats},
     ticks::Ticks,
 };
-use crate::{error::Error, kernel::support::Plan};
+use crate::{
+    error::Error,
+    kernel::{
+        ladder::{Hook, PlannedProgram, Rung},
+        support::Plan,
+    },
+};
 
 /// The compiled programs, as `cargo xtask build-ebpf` left them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/swbpf.bpf.o");
@@ -62,7 +69,8 @@ impl Room {
 pub struct Probe {
     /// Keeps the links: dropped, the programs are detached.
     _ebpf: Ebpf,
-    pub(super) programs: Vec<(String, ProgramFd)>,
+    climbed: Climbed,
+    pub(super) attached: Vec<(PlannedProgram, ProgramFd)>,
     pub(super) look: ProgramFd,
     pub(super) tracked: HashMap<MapData, u64, u32>,
     pub(super) slots: Array<MapData, Slot>,
@@ -97,16 +105,10 @@ impl Probe {
         for number in room.targets..room.all() {
             free_below.push(number, 0).context("enter a free slot")?;
         }
-        let mut programs = Vec::new();
-        for planned in plan.programs.iter().filter(|planned| planned.absent.is_none()) {
-            attach(&mut ebpf, planned.name, planned.hook, &btf)?;
-            programs.push((
-                planned.name.to_owned(),
-                program_fd(program(&mut ebpf, planned.name)?)?,
-            ));
-        }
+        let climbed = climb(&mut ebpf, plan, &btf)?;
         Ok(Self {
-            programs,
+            attached: climbed.attached(&mut ebpf)?,
+            climbed,
             look,
             tracked: HashMap::try_from(map(&mut ebpf, "TRACKED")?).context("map TRACKED")?,
             slots: Array::try_from(map(&mut ebpf, "SLOTS")?).context("map SLOTS")?,
@@ -129,15 +131,30 @@ impl Probe {
         })
     }
 
-    /// What the kernel counts of each attached program, by name.
-    pub fn program_stats(&self) -> Result<Vec<(&str, ProgramStats)>, Error> {
-        self.programs
+    /// What the kernel counts of each attached program.
+    pub fn program_stats(&self) -> Result<Vec<(&PlannedProgram, ProgramStats)>, Error> {
+        self.attached
             .iter()
-            .map(|(name, fd)| {
+            .map(|(program, fd)| {
                 let stats = syscall::program_stats(fd.as_fd()).context("read the statistics of a program")?;
-                Ok((name.as_str(), stats))
+                Ok((program, stats))
             })
             .collect()
+    }
+
+    /// By which kind of hook changes of memory are heard.
+    pub fn rung(&self) -> Rung {
+        self.climbed.rung
+    }
+
+    /// Why not by a better one; `None` on the best.
+    pub fn why_not_better(&self) -> Option<&str> {
+        self.climbed.why_not_better.as_deref()
+    }
+
+    /// The programs, and what stands for those that could not be attached.
+    pub fn programs(&self) -> &[PlannedProgram] {
+        &self.climbed.programs
     }
 }
 
@@ -147,12 +164,23 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Loads and attaches them.
+    /// Loads and attaches them, where the programs of `plan` would be.
     pub fn load(plan: &Plan) -> Result<Self, Error> {
         let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
         let mut ebpf = open(plan, Room::targets(1), &btf)?;
-        attach(&mut ebpf, "floor_memory", "mod_memcg_lruvec_state", &btf)?;
-        attach(&mut ebpf, "floor_switch", "sched_switch", &btf)?;
+        let hook = plan.memory.ways.first().and_then(|way| way.first());
+        let hook = hook.context("no hook for changes of memory")?.hook;
+        let name = match hook.rung {
+            Rung::Tracepoint => "floor_memory",
+            Rung::Fentry => "floor_fentry",
+            Rung::Kprobe => "floor_kprobe",
+        };
+        attach(&mut ebpf, name, hook, &btf)?;
+        let switch = Hook {
+            rung: Rung::Tracepoint,
+            name: "sched_switch",
+        };
+        attach(&mut ebpf, "floor_switch", switch, &btf)?;
         Ok(Self { _ebpf: ebpf })
     }
 }
@@ -175,17 +203,6 @@ fn open(plan: &Plan, room: Room, btf: &Btf) -> Result<Ebpf, Error> {
     Ok(loader.load(OBJECT).context("load the kernel programs")?)
 }
 
-fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Error> {
-    Ok(ebpf
-        .program_mut(name)
-        .ok_or_else(|| anyhow!("the object has no program {name}: rebuild it"))?)
-}
-
-fn program_fd(program: &Program) -> Result<ProgramFd, Error> {
-    let fd = program.fd().context("take the descriptor of a program")?;
-    Ok(fd.try_clone().context("duplicate the descriptor of a program")?)
-}
-
 fn load_raw<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a Program, Error> {
     let found = program(ebpf, name)?;
     let Program::RawTracePoint(raw) = &mut *found else {
@@ -193,17 +210,6 @@ fn load_raw<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a Program, Error> {
     };
     raw.load().with_context(|| format!("load program {name}"))?;
     Ok(found)
-}
-
-fn attach(ebpf: &mut Ebpf, name: &str, hook: &str, btf: &Btf) -> Result<(), Error> {
-    let Program::BtfTracePoint(found) = program(ebpf, name)? else {
-        return Err(anyhow!("program {name} of the object has another type: rebuild it").into());
-    };
-    found
-        .load(hook, btf)
-        .with_context(|| format!("load program {name}"))?;
-    found.attach().with_context(|| format!("attach program {name}"))?;
-    Ok(())
 }
 
 fn map(ebpf: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {

@@ -141,13 +141,7 @@ fn arguments(facts: &JobFacts, window: Duration, force: Option<ForcedSource>) ->
         "--json".to_owned(),
         format!("--window={}", window.as_secs_f64()),
     ];
-    arguments.extend(force.map(|source| {
-        let source = match source {
-            ForcedSource::Kernel => "kernel",
-            ForcedSource::Sampled => "sampled",
-        };
-        format!("--force-source={source}")
-    }));
+    arguments.extend(force.map(|source| format!("--force-source={}", source.name())));
     arguments.push(id.to_string());
     arguments
 }

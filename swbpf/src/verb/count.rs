@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     job::cgroup::{Cgroup, Controller, Hierarchies, Version},
     kernel::{
+        ladder::Rung,
         layout::Hierarchy,
         support::{Facts, Plan, plan},
     },
@@ -54,6 +55,9 @@ pub fn count(
     let cgroup = &chosen.cgroup;
     let (hierarchy, controller) = hierarchy_of(cgroup);
     let mut plan = plan(facts, hierarchy, cgroup.version())?;
+    if let Some(rung) = force.and_then(rung) {
+        plan = plan.on(rung)?;
+    }
     let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
     let own = own.as_ref().and_then(|own| own.nearest_dir(controller));
     let mut probe = Probe::load(&plan, ROOM, own.map(|dir| dir.path.as_path()))?;
@@ -70,6 +74,16 @@ pub fn count(
         plan,
         from_birth: chosen.from_birth || is_untouched(cgroup),
     })
+}
+
+/// The rung that is asked for.
+fn rung(force: ForcedSource) -> Option<Rung> {
+    match force {
+        ForcedSource::Kernel | ForcedSource::Sampled => None,
+        ForcedSource::Tracepoint => Some(Rung::Tracepoint),
+        ForcedSource::Fentry => Some(Rung::Fentry),
+        ForcedSource::Kprobe => Some(Rung::Kprobe),
+    }
 }
 
 /// Whether no process is in the cgroup, and nothing was ever charged to it: looked at after it is tracked, so whatever comes
@@ -119,17 +133,17 @@ pub fn start(files: &MemoryFiles) -> Start {
 }
 
 /// The programs as they are told.
-pub fn kernel_probes(plan: &Plan) -> Probes {
+pub fn kernel_probes(plan: &Plan, probe: &Probe) -> Probes {
     Probes {
-        rung: "btf_tracepoint".to_owned(),
-        reason: None,
+        rung: probe.rung().name().to_owned(),
+        reason: probe.why_not_better().map(str::to_owned),
         kernel: plan.release.clone(),
-        programs: plan
-            .programs
+        programs: probe
+            .programs()
             .iter()
             .map(|program| Program {
                 name: program.name.to_owned(),
-                hook: format!("tp_btf/{}", program.hook),
+                hook: program.hook.to_string(),
                 attached: program.absent.is_none(),
                 reason: program.absent.clone(),
             })

@@ -308,13 +308,13 @@ impl Method {
                 plan,
                 from_birth,
             }) => Self {
+                probes: count::kernel_probes(&plan, &counting.probe),
                 counting: Some(counting),
-                probes: count::kernel_probes(&plan),
                 batch_bound_pages: plan.batch_bound_pages,
                 cpus: facts.cpus,
                 from_birth,
             },
-            Err(error) if force == Some(ForcedSource::Kernel) => return Err(error),
+            Err(error) if force.is_some_and(|force| force != ForcedSource::Sampled) => return Err(error),
             Err(error) => Self {
                 counting: None,
                 probes: count::sampled_probes(&facts, force, &error),
