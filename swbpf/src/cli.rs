@@ -10,7 +10,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::error::{EXIT_CODES, EXIT_CODES_OF_RUN, Error};
+use crate::error::{EXIT_CODES, EXIT_CODES_OF_DOCTOR, EXIT_CODES_OF_RUN, Error};
 use crate::job::id::{IdError, JobId};
 
 /// What sw-bpf is asked to do.
@@ -33,6 +33,8 @@ pub enum Verb {
     Once(Once),
     /// The same on each node of a job.
     AllNodes(AllNodes),
+    /// Say what can be measured here.
+    Doctor(Doctor),
 }
 
 /// `sw-bpf run`: its command is never empty.
@@ -48,6 +50,15 @@ pub struct Run {
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// `sw-bpf doctor`.
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(after_help = EXIT_CODES_OF_DOCTOR)]
+pub struct Doctor {
+    /// Answer with one JSON object on one line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sw-bpf attach`.
@@ -139,7 +150,8 @@ impl ForcedSource {
     sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]\n       \
     sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
     sw-bpf --once --all-nodes [--json] [JOB] [--window TIME]\n       \
-    sw-bpf run [OPTIONS] -- COMMAND [ARGS]...")]
+    sw-bpf run [OPTIONS] -- COMMAND [ARGS]...\n       \
+    sw-bpf doctor [--json]")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<CliVerb>,
@@ -186,6 +198,8 @@ enum CliVerb {
     Run(Run),
     /// Follow what runs already, until it ends or Ctrl-C
     Attach(CliAttach),
+    /// Say how exact the numbers are here, why, and what to change
+    Doctor(Doctor),
 }
 
 #[derive(Debug, Args)]
@@ -221,7 +235,14 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
                 "'--node' goes with a job: drop it",
             ));
         }
+        Some(CliVerb::Doctor(_)) if cli.node.is_some() || cli.force_source.is_some() => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "'doctor' takes '--json' alone: drop the rest",
+            ));
+        }
         Some(CliVerb::Run(run)) => Verb::Run(run),
+        Some(CliVerb::Doctor(doctor)) => Verb::Doctor(doctor),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
             target: target(attach.job, attach.cgroup, attach.pid, cli.node, Unnamed::Mine)?,
             json: attach.json,
@@ -308,7 +329,7 @@ fn job_id(typed: &str) -> Result<JobId, String> {
     }
     typed.parse().map_err(|error: IdError| {
         if typed.starts_with(|c: char| c.is_alphabetic()) {
-            format!("it is no command (run, attach), and as a job: {error}")
+            format!("it is no command (run, attach, doctor), and as a job: {error}")
         } else {
             error.to_string()
         }
@@ -332,7 +353,10 @@ fn exit_codes() -> String {
         .iter()
         .map(|(code, meaning)| format!("{code:>5}  {meaning}"));
     let codes: Vec<_> = codes.collect();
-    format!("Exit codes:\n{}\n\n{EXIT_CODES_OF_RUN}", codes.join("\n"))
+    format!(
+        "Exit codes:\n{}\n\n{EXIT_CODES_OF_RUN}\n\n{EXIT_CODES_OF_DOCTOR}",
+        codes.join("\n")
+    )
 }
 
 #[cfg(test)]

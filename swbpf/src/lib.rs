@@ -4,6 +4,7 @@
 //! tells. Imports run forward only.
 
 pub mod cli;
+pub mod doctor;
 pub mod error;
 pub mod fold;
 pub mod job;

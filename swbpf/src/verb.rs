@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 use crate::{
     cli::{Invocation, Verb},
+    doctor,
     error::Error,
 };
 
@@ -38,6 +39,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
             Verb::Once(once) => once::once(once, invocation.force_source).await,
             Verb::AllNodes(asked) => all_nodes::all_nodes(asked, invocation.force_source).await,
+            Verb::Doctor(asked) => doctor::doctor(asked).await,
         }
     })
 }

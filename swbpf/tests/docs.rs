@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use swbpf::error::{EXIT_CODES, EXIT_CODES_OF_RUN};
+use swbpf::doctor;
+use swbpf::error::{EXIT_CODES, EXIT_CODES_OF_DOCTOR, EXIT_CODES_OF_RUN};
 use swbpf::out::schema::{all_nodes_schema, json_schema};
 
 /// Compares `docs/name` with what it should be.
@@ -32,6 +33,7 @@ fn the_schemas_are_published() {
     for (name, schema) in [
         ("schema.json", json_schema()),
         ("all-nodes.schema.json", all_nodes_schema()),
+        ("doctor.schema.json", doctor::json_schema()),
     ] {
         assert_eq!(
             schema.as_value()["$schema"],
@@ -102,7 +104,9 @@ fn the_fields_are_listed() {
 
 #[test]
 fn the_exit_codes_are_listed() {
-    let mut text = format!("# Exit codes\n\n{EXIT_CODES_OF_RUN}\n\n| Code | Meaning |\n|---:|---|\n");
+    let mut text = format!(
+        "# Exit codes\n\n{EXIT_CODES_OF_RUN}\n\n{EXIT_CODES_OF_DOCTOR}\n\n| Code | Meaning |\n|---:|---|\n"
+    );
     for (code, meaning) in EXIT_CODES {
         line(&mut text, &format!("| {code} | {meaning} |"));
     }

@@ -1,6 +1,7 @@
 //! Helpers of the integration tests.
 
 pub mod command;
+pub mod doctor;
 pub mod document;
 pub mod machine;
 pub mod measure;

@@ -153,7 +153,7 @@ fn a_source_can_be_forced_before_and_after_the_verb() {
 #[test]
 fn bad_combinations_are_refused_with_the_way_out() {
     for (line, hint) in [
-        ("sw-bpf atach", "no command (run, attach)"),
+        ("sw-bpf atach", "no command (run, attach, doctor)"),
         ("sw-bpf 12x", "123_4"),
         ("sw-bpf attach 12.x", ".batch"),
         ("sw-bpf 12 attach", "JOB stands alone"),
@@ -211,4 +211,20 @@ fn the_version_is_told() {
         error.to_string(),
         format!("sw-bpf {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn the_doctor_takes_json_alone() {
+    assert_eq!(verb("sw-bpf doctor"), Verb::Doctor(Doctor { json: false }));
+    assert_eq!(verb("sw-bpf doctor --json"), Verb::Doctor(Doctor { json: true }));
+    for line in [
+        "sw-bpf doctor --node n1",
+        "sw-bpf doctor --force-source sampled",
+        "sw-bpf doctor 4711",
+        "sw-bpf doctor --pid 1",
+        "sw-bpf --once doctor",
+        "sw-bpf 4711 doctor",
+    ] {
+        let _ = refusal(line);
+    }
 }

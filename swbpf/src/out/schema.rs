@@ -17,7 +17,8 @@ pub fn all_nodes_schema() -> Schema {
     schema_of::<Gathered>()
 }
 
-fn schema_of<T: JsonSchema>() -> Schema {
+/// The same of any answer: `T` as it is written.
+pub fn schema_of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(RecursiveTransform(close))

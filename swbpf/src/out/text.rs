@@ -2,7 +2,7 @@
 
 mod gathered;
 mod memory;
-mod page;
+pub mod page;
 mod steps;
 
 pub use gathered::gathered;

@@ -39,6 +39,12 @@ impl Settings {
     }
 }
 
+impl FromIterator<(String, String)> for Settings {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
 /// Reads lines `NAME = VALUE`. A name that stands twice is not known; `None` where the answer has no version of Slurm in it.
 pub(super) fn parse(answer: &[u8]) -> Option<Settings> {
     let text = String::from_utf8_lossy(answer);

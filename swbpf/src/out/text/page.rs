@@ -39,7 +39,7 @@ impl Page {
 
     /// Adds a row whose value is set against another; a note that is too long goes on below itself.
     pub fn compared(&mut self, label: &str, value: &str, compared: &str, note: &str) {
-        let mut lines = wrapped(note).into_iter();
+        let mut lines = wrapped(note, NOTE).into_iter();
         let first = lines.next().unwrap_or_default();
         self.line(&format!(
             "{:INDENT$}{label:<LABEL$}{value:>VALUE$}{compared:>COMPARED$}{:GAP$}{first}",
@@ -56,18 +56,19 @@ impl Page {
     }
 }
 
-/// `note` in lines of at most [`NOTE`] columns, broken between words, and within one only where it is wider than a line.
-fn wrapped(note: &str) -> Vec<String> {
-    if note.len() <= NOTE {
-        return vec![note.to_owned()];
+/// `text`, which is ASCII, in lines of at most so many columns, broken between words, and within one only where it is wider than
+/// a line.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    if text.len() <= columns {
+        return vec![text.to_owned()];
     }
     let mut lines = vec![String::new()];
-    for word in note.split_whitespace() {
-        for part in word.as_bytes().chunks(NOTE).map(String::from_utf8_lossy) {
+    for word in text.split_whitespace() {
+        for part in word.as_bytes().chunks(columns).map(String::from_utf8_lossy) {
             match lines.last_mut() {
                 Some(line) if line.is_empty() => line.push_str(&part),
                 // Writing to a String cannot fail.
-                Some(line) if line.len() + 1 + part.len() <= NOTE => drop(write!(line, " {part}")),
+                Some(line) if line.len() + 1 + part.len() <= columns => drop(write!(line, " {part}")),
                 _ => lines.push(part.into_owned()),
             }
         }

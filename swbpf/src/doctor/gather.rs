@@ -1,0 +1,216 @@
+//! Reads the facts. Each read is bounded in length, each call of a program or a library in time; what fails has its reason.
+
+mod gpus;
+mod programs;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy};
+use crate::job::cgroup::{Controller, Hierarchies, Version};
+use crate::job::{kernfile, slurm::Slurm};
+use crate::kernel::layout::tick_ns;
+use crate::kernel::support;
+
+/// The kernel's description of its own types.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where the node's agent listens.
+pub const AGENT_SOCKET: &str = "/run/sw-bpf/agent.sock";
+
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The mode stands in brackets, as `none voluntary (full)`.
+const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
+const JIT: &str = "/proc/sys/net/core/bpf_jit_enable";
+const UNPRIVILEGED: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// Longest line of a file with one value.
+const MAX_VALUE: u64 = 4096;
+/// Longest table of mounts.
+const MAX_MOUNTS: u64 = 64 << 20;
+
+/// The initial user namespace: its number is fixed in the kernel (`PROC_USER_INIT_INO`).
+const HOST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Reads them all.
+pub async fn facts() -> Facts {
+    let mut kernel = support::Facts::gather();
+    let bpf = bpf(&kernel);
+    let hierarchies = Hierarchies::detect();
+    let (programs, batch_bound_bytes) = programs::programs(&mut kernel, &bpf, hierarchies.as_ref().ok());
+    Facts {
+        machine: machine(kernel.cpus, batch_bound_bytes),
+        bpf,
+        programs,
+        cgroups: hierarchies.as_ref().map(cgroups).map_err(ToString::to_string),
+        slurm: Slurm::default().settings().await,
+        gpus: gpus::gpus(),
+        agent: at_path(Path::new(AGENT_SOCKET)),
+    }
+}
+
+fn machine(cpus: usize, batch_bound_bytes: Option<u64>) -> Machine {
+    let uname = rustix::system::uname();
+    let told = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    Machine {
+        hostname: told(uname.nodename()),
+        release: told(uname.release()),
+        build: told(uname.version()),
+        architecture: told(uname.machine()),
+        cpus,
+        batch_bound_bytes,
+        page_bytes: rustix::param::page_size() as u64,
+        tick_ns: tick_ns(),
+        clock: value(CLOCK),
+        preemption: value(PREEMPTION).and_then(|text| within(&text, '(', ')', PREEMPTION)),
+    }
+}
+
+fn bpf(kernel: &support::Facts) -> Bpf {
+    let has = |capability: u32| kernel.capabilities >> capability & 1 == 1;
+    let needed = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
+    let lacking = needed
+        .into_iter()
+        .filter(|(capability, _)| !has(*capability) && !has(CAP_SYS_ADMIN));
+    Bpf {
+        btf: programs::btf(&kernel.btf),
+        jit: number(JIT),
+        unprivileged: number(UNPRIVILEGED),
+        lockdown: value(LOCKDOWN).and_then(|text| within(&text, '[', ']', LOCKDOWN)),
+        lacking: lacking.map(|(_, name)| name).collect(),
+        is_of_host: fs::metadata("/proc/self/ns/user")
+            .map(|namespace| namespace.ino() == HOST_USER_NAMESPACE)
+            .map_err(|error| cannot_read("/proc/self/ns/user", &error)),
+        file_systems: kernfile::read_up_to(Path::new(MOUNTS), MAX_MOUNTS)
+            .map(|table| bpf_mounts(&table))
+            .map_err(|error| cannot_read(MOUNTS, &error)),
+    }
+}
+
+fn cgroups(hierarchies: &Hierarchies) -> Cgroups {
+    let memory = hierarchies
+        .version_of(Controller::Memory)
+        .zip(hierarchies.mount_point_of(Controller::Memory));
+    let jobs = hierarchies.slurm_jobs().map(|jobs| Jobs {
+        all: jobs.len(),
+        without_memory: jobs
+            .iter()
+            .filter(|job| job.cgroup.dir(Controller::Memory).is_none())
+            .count(),
+    });
+    Cgroups {
+        has_v1: hierarchies.has(Version::V1),
+        has_v2: hierarchies.has(Version::V2),
+        memory: memory.map(|(version, point)| MemoryHierarchy {
+            version,
+            point: point.to_owned(),
+        }),
+        jobs: jobs.map_err(|error| error.to_string()),
+    }
+}
+
+/// The single line of a file.
+fn value(path: &str) -> Known<String> {
+    let bytes =
+        kernfile::read_up_to(Path::new(path), MAX_VALUE).map_err(|error| cannot_read(path, &error))?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+fn number(path: &str) -> Known<u64> {
+    let text = value(path)?;
+    kernfile::number(&text).ok_or_else(|| format!("{path} has no number: {text:?}"))
+}
+
+/// What stands between two marks in the text of a file.
+fn within(text: &str, begin: char, end: char, path: &str) -> Known<String> {
+    let found = text
+        .split_once(begin)
+        .and_then(|(_, rest)| rest.split_once(end))
+        .map(|(found, _)| found.to_owned());
+    found.ok_or_else(|| format!("{path} is not understood: {text:?}"))
+}
+
+fn cannot_read(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no {path} here"),
+        io::ErrorKind::PermissionDenied => format!("{path} may not be read by this user"),
+        _ => format!("cannot read {path}: {error}"),
+    }
+}
+
+/// Where bpffs is mounted, by a table of mounts as of `/proc/PID/mountinfo`.
+fn bpf_mounts(table: &[u8]) -> Vec<PathBuf> {
+    let text = String::from_utf8_lossy(table);
+    let points = text.lines().filter_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let point = mount.split(' ').nth(4)?;
+        kind.starts_with("bpf ").then(|| PathBuf::from(point))
+    });
+    points.collect()
+}
+
+fn at_path(path: &Path) -> Known<AtPath> {
+    match fs::metadata(path) {
+        Ok(found) if found.file_type().is_socket() => Ok(AtPath::Socket),
+        Ok(_) => Ok(AtPath::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AtPath::Nothing),
+        Err(error) => Err(cannot_read(&path.to_string_lossy(), &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_brackets_are_found() {
+        let within = |text| within(text, '[', ']', "x");
+        assert_eq!(
+            within("none [integrity] confidentiality").as_deref(),
+            Ok("integrity")
+        );
+        assert!(within("none").is_err_and(|reason| reason.contains("not understood")));
+        assert!(within("]none[").is_err());
+    }
+
+    #[test]
+    fn only_bpffs_is_bpffs() {
+        let table = b"36 35 0:32 / /sys/fs/bpf rw,nosuid shared:9 - bpf bpf rw,mode=700\n\
+            37 35 0:33 / /tmp/bpf rw - tmpfs bpf rw\n\n - bpf \nx";
+        assert_eq!(bpf_mounts(table), [PathBuf::from("/sys/fs/bpf")]);
+    }
+
+    #[test]
+    fn a_socket_is_told_from_a_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x");
+        assert_eq!(at_path(&path), Ok(AtPath::Nothing));
+        fs::write(&path, "").expect("a file");
+        assert_eq!(at_path(&path), Ok(AtPath::Other));
+        fs::remove_file(&path).expect("gone");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        assert_eq!(at_path(&path), Ok(AtPath::Socket));
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_or_odd_has_a_reason() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x");
+        let told = |bytes: &[u8]| {
+            fs::write(&path, bytes).expect("a file");
+            number(path.to_str().expect("text"))
+        };
+        assert_eq!(told(b"1\n"), Ok(1));
+        assert!(told(b"\x1b[2J").is_err_and(|reason| reason.contains("no number")));
+        assert!(told(&[b'1'; 5000]).is_err_and(|reason| reason.contains("longer")));
+        fs::remove_file(&path).expect("gone");
+        assert!(number(path.to_str().expect("text")).is_err_and(|reason| reason.contains("there is no")));
+    }
+}

@@ -1,0 +1,82 @@
+//! Do jobs have cgroups, and do these count memory.
+
+use crate::doctor::diagnosis::{Check, Topic, Verdict};
+use crate::doctor::facts::{Cgroups, Known};
+
+pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
+    let told = |verdict, found: String, means: &str| Check::new(Topic::Cgroups, verdict, found, means);
+    let cgroups = match cgroups {
+        Ok(cgroups) => cgroups,
+        Err(reason) => {
+            return told(Verdict::Broken, reason.clone(), "there is nothing to measure")
+                .change("mount -t cgroup2 none /sys/fs/cgroup");
+        }
+    };
+    let layout = match (cgroups.has_v1, cgroups.has_v2) {
+        (true, true) => "version 1 and 2",
+        (true, false) => "version 1",
+        (false, _) => "version 2",
+    };
+    match &cgroups.memory {
+        Some(memory) => {
+            let version = memory.version.number();
+            let point = memory.point.display();
+            let found = format!("{layout}; memory of version {version} in {point}");
+            told(Verdict::Ok, found, "memory is counted by cgroup")
+        }
+        None => told(
+            Verdict::Degraded,
+            format!("{layout}; none counts memory"),
+            "memory is sampled from the processes, CPU time is counted",
+        )
+        .change("boot without cgroup_disable=memory; on version 1, mount -t cgroup -o memory none /sys/fs/cgroup/memory"),
+    }
+}
+
+pub fn jobs(cgroups: &Known<Cgroups>) -> Check {
+    let told = |verdict, found: String, means: &str| Check::new(Topic::Jobs, verdict, found, means);
+    let jobs = match cgroups {
+        Ok(cgroups) => &cgroups.jobs,
+        Err(reason) => {
+            return told(
+                Verdict::Unknown,
+                reason.clone(),
+                "jobs are found by their cgroups",
+            );
+        }
+    };
+    match jobs {
+        Ok(jobs) if jobs.all == 0 => told(
+            Verdict::Ok,
+            "no job of Slurm has a cgroup here now".to_owned(),
+            "where none should be running there is nothing to say",
+        ),
+        Ok(jobs) if jobs.without_memory == 0 => told(
+            Verdict::Ok,
+            format!("{}, with a memory cgroup each", counted(jobs.all)),
+            "their memory is counted",
+        ),
+        Ok(jobs) => told(
+            Verdict::Degraded,
+            format!(
+                "{}, {} without a memory cgroup",
+                counted(jobs.all),
+                jobs.without_memory
+            ),
+            "the memory of those is sampled from their processes",
+        )
+        .change("in cgroup.conf, ConstrainRAMSpace=yes, for jobs that start from then on"),
+        Err(reason) => told(
+            Verdict::Unknown,
+            reason.clone(),
+            "jobs are found by their cgroups",
+        ),
+    }
+}
+
+fn counted(jobs: usize) -> String {
+    match jobs {
+        1 => "1 job".to_owned(),
+        jobs => format!("{jobs} jobs"),
+    }
+}

@@ -1,0 +1,100 @@
+//! To whom it tells: a person, a pipe that is closed, a user without any right.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use support::command::{failure, output};
+use support::doctor::Diagnosis;
+use support::measure::program;
+use support::need_bpf;
+use tempfile::TempDir;
+
+use super::doctor;
+
+#[test]
+fn a_user_without_any_right_is_told_what_could_not_be_looked_at() {
+    if !need_bpf() {
+        return;
+    }
+    let dir = TempDir::new().expect("a directory");
+    let copy = dir.path().join("sw-bpf");
+    fs::copy(program("sw-bpf"), &copy).expect("a copy");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("a directory");
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+        ])
+        .args(["env", "PATH=/nonexistent"])
+        .arg(copy)
+        .args(["doctor", "--json"]);
+    let diagnosis = Diagnosis::of(&mut command);
+    assert_eq!((diagnosis.code, diagnosis.verdict()), (Some(1), "degraded"));
+    diagnosis.assert(
+        "capabilities",
+        "degraded",
+        "without CAP_BPF and CAP_PERFMON",
+        "setcap",
+    );
+    diagnosis.assert("programs", "unknown", "not tried: without CAP_BPF", "as root");
+    diagnosis.assert("events", "unknown", "sched_switch", "");
+    diagnosis.assert("btf", "ok", "MiB", "");
+    diagnosis.assert("cgroups", "ok", "memory of version", "");
+}
+
+#[test]
+fn a_person_reads_plain_text_of_80_columns() {
+    let output = output(&mut doctor(&[]));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.starts_with("sw-bpf doctor: "), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    assert!(
+        text.bytes()
+            .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
+    );
+    let last = text.lines().last().expect("a line");
+    let code = match last.split(':').next() {
+        Some("ok") => 0,
+        Some("unknown" | "degraded") => 1,
+        _ => 2,
+    };
+    assert_eq!(output.status.code(), Some(code), "{text}");
+}
+
+#[test]
+fn the_hosts_name_may_be_hostile() {
+    if !need_bpf() {
+        return;
+    }
+    let script = "printf '\\033[2J\\001' >/proc/sys/kernel/hostname; PATH=/nonexistent exec \"$0\" doctor";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--uts", "sh", "-e", "-c", script])
+        .arg(program("sw-bpf"));
+    let output = output(&mut command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with(r"sw-bpf doctor: \u{1b}[2J"), "{text}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_73_and_a_reader_that_has_gone_is_none() {
+    let full = fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a device");
+    let (code, line) = failure(&output(doctor(&[]).stdout(full)));
+    assert_eq!(code, Some(73), "{line}");
+    let mut child = doctor(&["--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("sw-bpf starts");
+    drop(child.stdout.take());
+    let status = child.wait().expect("an end");
+    assert!([Some(0), Some(1)].contains(&status.code()), "{status}");
+}
