@@ -4,7 +4,7 @@ use support::slurm::{Config, JobId, run};
 
 use super::{LIMIT, answered, cluster, need, refused, root, step, user};
 
-const HOLD: &str = "#!/bin/sh\nworkload anon --size 20M --hold-ms 30000\n";
+const HOLD: &str = "#!/bin/sh\nworkload anon --size 20M --hold-ms 300000\n";
 
 fn once(id: &str) -> [&str; 4] {
     ["--once", "--json", "--window=100ms", id]

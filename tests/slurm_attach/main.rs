@@ -7,15 +7,14 @@ mod rows;
 mod whose;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 use support::command::record;
 use support::measure::{MIB, Process, program};
-use support::slurm::{Answer, Config, JobId, Slurm, cgroups, run};
-use support::{need_bpf, need_slurm, skipped};
+use support::slurm::{Answer, Config, JobId, Slurm, run};
+use support::{need_bpf, need_slurm};
 use tempfile::TempDir;
 
 /// How long a command of sw-bpf may take that does not follow a job.
@@ -23,14 +22,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether a cluster can run here whose jobs the kernel programs can count.
 fn need() -> bool {
-    if !(need_slurm() && need_bpf()) {
-        return false;
-    }
-    let is_v1 = cgroups::version() == 1 && Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
-    if !is_v1 {
-        skipped("tests of Slurm's cgroups need the memory hierarchy of version 1");
-    }
-    is_v1
+    need_slurm() && need_bpf()
 }
 
 /// A cluster, on whose hosts sw-bpf is installed.

@@ -8,7 +8,7 @@ use support::slurm::{Config, run};
 use super::{LIMIT, answered, assert_holds, bytes, cluster, need, refused, root, step};
 
 fn hold(size: &str) -> String {
-    format!("#!/bin/sh\nworkload anon --size {size} --hold-ms 30000\n")
+    format!("#!/bin/sh\nworkload anon --size {size} --hold-ms 300000\n")
 }
 
 #[test]
@@ -42,8 +42,7 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
         assert_ne!(code, Some(0), "{line}");
     }
     // One job on both: which of its cgroups is meant has to be said.
-    let script =
-        "#!/bin/sh\nsrun -N2 -n2 sh -c 'workload anon --size $((20 + 40 * SLURM_PROCID))M --hold-ms 30000'\n";
+    let script = "#!/bin/sh\nsrun -N2 -n2 sh -c 'workload anon --size $((20 + 40 * SLURM_PROCID))M --hold-ms 300000'\n";
     let both = slurm.sbatch(script, &["--mem=300M", "-N2", "-n2"]);
     let id = both.to_string();
     let on = |node: &str| {

@@ -3,15 +3,14 @@
 use std::fs;
 
 use support::measure::wait_until;
+use support::need_slurm;
 use support::slurm::{Config, Slurm};
-
-use super::need_slurm_v1;
 
 const STAYS: &str = "#!/bin/sh\necho here\nuntil-let-go\n";
 
 #[test]
 fn a_job_that_is_cancelled_or_out_of_time_says_so() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = Slurm::start(&Config {
@@ -45,7 +44,7 @@ fn a_job_that_is_cancelled_or_out_of_time_says_so() {
 
 #[test]
 fn a_process_that_leaves_its_session_ends_with_the_job() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = Slurm::start(&Config::default());

@@ -5,14 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use support::measure::{MIB, wait_until};
-use support::slurm::{Config, JobId, Slurm};
+use support::need_slurm;
+use support::slurm::{Config, JobId, Slurm, cgroups};
 use tempfile::TempDir;
-
-use super::need_slurm_v1;
-
-/// Sets `$job` to the directory of the memory hierarchy, in a hook: it has no `PATH`.
-const DIR: &str = "PATH=/usr/bin:/bin\n\
-    job=/sys/fs/cgroup/memory/slurm_$SLURMD_NODENAME/uid_$SLURM_JOB_UID/job_$SLURM_JOB_ID\n";
 
 /// Scripts, and the file that they write their lines to.
 struct Hooks {
@@ -31,11 +26,13 @@ impl Hooks {
         Self { dir, log }
     }
 
-    /// A script that has `$log` and `$job`.
+    /// A script that has `$log`, and what [`cgroups::hook_shell`] gives it.
     fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.path().join(name);
-        let log = self.log.display();
-        fs::write(&path, format!("#!/bin/sh\nlog={log}\n{DIR}{text}\nexit 0\n")).expect("a script");
+        let (log, cgroups) = (self.log.display(), cgroups::hook_shell());
+        // A hook has no `PATH`.
+        let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\nlog={log}\n{cgroups}{text}\nexit 0\n");
+        fs::write(&path, text).expect("a script");
         open_to_all(&path, 0o755);
         path
     }
@@ -59,7 +56,7 @@ fn ends(slurm: &Slurm, hooks: &Hooks, job: JobId) {
 
 #[test]
 fn hooks_run_around_the_directories_of_a_job() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let hooks = Hooks::new();
@@ -73,11 +70,9 @@ fn hooks_run_around_the_directories_of_a_job() {
         )),
         ..Config::default()
     });
-    let log = hooks.log.display();
-    let script = format!(
-        "#!/bin/sh\ncd /sys/fs/cgroup/memory/slurm_*/uid_*/job_$SLURM_JOB_ID\necho script step_* >>{log}\n\
-         srun sh -c 'echo task >>{log}'\n"
-    );
+    let (log, cgroups) = (hooks.log.display(), cgroups::shell());
+    let script =
+        format!("#!/bin/sh\n{cgroups}cd $job\necho script step_* >>{log}\nsrun sh -c 'echo task >>{log}'\n");
     let job = slurm.sbatch(&script, &[]);
     ends(&slurm, &hooks, job);
     let user = &slurm.user().name;
@@ -98,16 +93,16 @@ fn hooks_run_around_the_directories_of_a_job() {
 
 #[test]
 fn a_directory_that_the_prolog_makes_is_the_jobs_and_stays_until_the_epilog() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let hooks = Hooks::new();
     let inode = "$(stat -c %i $job)";
-    let peak = "$(cat $job/memory.max_usage_in_bytes)";
+    let peak = format!("$(cat $job/{})", cgroups::peak_file());
     let slurm = Slurm::start(&Config {
         prolog: Some(hooks.script(
             "prolog",
-            &format!("mkdir -p $job/hold\necho prolog {inode} >>$log"),
+            &format!("mkdir -p $job/hold\ncount\necho prolog {inode} >>$log"),
         )),
         epilog: Some(hooks.script(
             "epilog",
@@ -115,9 +110,9 @@ fn a_directory_that_the_prolog_makes_is_the_jobs_and_stays_until_the_epilog() {
         )),
         ..Config::default()
     });
-    let script = "#!/bin/sh\nworkload anon --size 100M\n\
-        cd /sys/fs/cgroup/memory/slurm_*/uid_*/job_$SLURM_JOB_ID\necho script $(stat -c %i .)\n";
-    let job = slurm.sbatch(script, &["--mem=200M"]);
+    let cgroups = cgroups::shell();
+    let script = format!("#!/bin/sh\n{cgroups}workload anon --size 100M\necho script $(stat -c %i $job)\n");
+    let job = slurm.sbatch(&script, &["--mem=200M"]);
     ends(&slurm, &hooks, job);
     let lines = hooks.lines();
     let [prolog, epilog] = lines.as_slice() else {

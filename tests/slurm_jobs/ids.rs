@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use support::measure::wait_until;
+use support::need_slurm;
+use support::slurm::cgroups::path_in;
 use support::slurm::{Config, JobId, Slurm, cgroups};
 
-use super::{need_slurm_v1, path_in};
+use super::right_below;
 
 fn two_nodes() -> Slurm {
     Slurm::start(&Config {
@@ -16,7 +18,7 @@ fn two_nodes() -> Slurm {
 
 #[test]
 fn each_task_of_an_array_has_a_number_and_the_last_has_the_arrays() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = two_nodes();
@@ -43,7 +45,7 @@ fn each_task_of_an_array_has_a_number_and_the_last_has_the_arrays() {
 
 #[test]
 fn each_component_of_a_het_job_is_a_job() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = two_nodes();
@@ -63,28 +65,32 @@ fn each_component_of_a_het_job_is_a_job() {
     wait_until("both steps run", || {
         dirs.iter().all(|dir| dir.join("step_0").exists())
     });
-    assert_eq!(cgroups::below(&dirs[0]), ["step_0", "step_batch", "step_extern"]);
-    assert_eq!(cgroups::below(&dirs[1]), ["step_0", "step_extern"]);
+    let steps = dirs.map(|dir| right_below(cgroups::below(&dir)));
+    assert_eq!(steps[0], ["step_0", "step_batch", "step_extern"]);
+    assert_eq!(steps[1], ["step_0", "step_extern"]);
     slurm.let_go(first);
     assert_eq!(slurm.wait_end(first), "COMPLETED");
 }
 
 #[test]
 fn several_nodes_on_one_host_keep_their_jobs_apart() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = two_nodes();
-    let script =
-        "#!/bin/sh\nsrun sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME; grep memory /proc/self/cgroup'\n";
+    let script = "#!/bin/sh\nsrun sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME; cat /proc/self/cgroup'\n";
     let (job, state) = slurm.run_job(script, &["-N2", "-n2"]);
     assert_eq!(state, "COMPLETED");
     let output = slurm.output(job);
     let user = slurm.user().uid;
     for (task, node) in ["swbpf1", "swbpf2"].into_iter().enumerate() {
         // Tasks are numbered anew on each node.
-        let path = format!(":memory:/slurm_{node}/uid_{user}/job_{job}/step_0/task_0");
-        assert!(output.lines().any(|line| line.ends_with(&path)), "{output}");
+        let path = cgroups::job("memory", node, user, job.0).join(cgroups::task("step_0", 0));
+        let is_in = |line: &str| {
+            line.split_once(":/")
+                .is_some_and(|(_, inside)| path.ends_with(inside))
+        };
+        assert!(output.lines().any(is_in), "{output}");
         assert!(
             output.lines().any(|line| line == format!("{task} {node}")),
             "{output}"

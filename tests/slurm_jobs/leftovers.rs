@@ -6,16 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::process::Pid;
 use support::measure::wait_until;
+use support::need_slurm;
 use support::slurm::{Config, Slurm, cgroups, remains};
 
-use super::need_slurm_v1;
-
-/// A step, a process outside any session, and a cgroup of the job's own that holds one.
-const WILD: &str = "#!/bin/sh\n\
-    setsid sleep 600 &\n\
-    task=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\\(.*\\)/\\1/p' /proc/self/cgroup)\n\
+/// A step, a process outside any session, and a cgroup of the job's own, with a process for it.
+const WILD: &str = "setsid sleep 600 &\n\
     mkdir $task/own\n\
     sh -c 'echo 0 >'$task'/own/cgroup.procs; exec sleep 600' &\n\
+    echo $! >nested\n\
     srun sleep 600 &\n\
     echo here\n\
     wait\n";
@@ -27,13 +25,18 @@ fn busy() -> (Slurm, HashSet<Pid>) {
         nodes: 2,
         ..Config::default()
     });
-    let job = slurm.sbatch(WILD, &[]);
+    let job = slurm.sbatch(&format!("#!/bin/sh\n{}{WILD}", cgroups::shell()), &[]);
     slurm.wait_line(job, "here");
     let memory = slurm.job_cgroup(job);
-    let busy = ["step_0/task_0", "step_batch/task_0/own"];
+    let own = memory.join(cgroups::task("step_batch", 0)).join("own");
+    if cgroups::version() == 2 {
+        // There a user may not move processes, but root may.
+        let nested = fs::read(slurm.dir("work").join("nested")).expect("a process");
+        fs::write(own.join("cgroup.procs"), nested).expect("it can be moved");
+    }
+    let busy = [memory.join(cgroups::task("step_0", 0)), own];
     wait_until("the job runs", || {
-        busy.iter()
-            .all(|dir| !cgroups::processes(&memory.join(dir)).is_empty())
+        busy.iter().all(|dir| !cgroups::processes(dir).is_empty())
     });
     let dirs: Vec<_> = cgroups::of_nodes()
         .iter()
@@ -58,7 +61,7 @@ fn alive(processes: &HashSet<Pid>) -> Vec<Pid> {
 
 #[test]
 fn a_test_that_panics_leaves_nothing() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let (slurm, processes) = busy();
@@ -74,7 +77,7 @@ fn a_test_that_panics_leaves_nothing() {
 
 #[test]
 fn what_a_killed_test_leaves_is_removed_by_the_next() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let (slurm, processes) = busy();

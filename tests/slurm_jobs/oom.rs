@@ -3,13 +3,8 @@
 use std::fs;
 
 use support::measure::{MIB, wait_until};
+use support::need_slurm;
 use support::slurm::{Config, JobId, Row, Slurm, cgroups};
-
-use super::need_slurm_v1;
-
-/// Sets `$job` and `$step` to the directories of the memory hierarchy.
-const DIRS: &str = "step=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory:\\(.*\\)\\/task_.*/\\1/p' /proc/self/cgroup)\n\
-                    job=${step%/*}\n";
 
 fn with_accounting() -> Slurm {
     Slurm::start(&Config {
@@ -39,13 +34,13 @@ fn counts(output: &str, key: &str) -> Vec<u64> {
 
 #[test]
 fn a_script_over_its_limit_is_out_of_memory_whatever_it_exits_with() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
     let script = format!(
-        "#!/bin/sh\n{DIRS}workload anon --size 400M\n\
-         echo job=$(cat $job/memory.failcnt) step=$(cat $step/memory.failcnt)\nexit 9\n"
+        "#!/bin/sh\n{}workload anon --size 400M\necho job=$(hits $job) step=$(hits $limited)\nexit 9\n",
+        cgroups::shell()
     );
     let (job, state) = slurm.run_job(&script, &["--mem=200M"]);
     assert_eq!(state, "OUT_OF_MEMORY");
@@ -60,15 +55,16 @@ fn a_script_over_its_limit_is_out_of_memory_whatever_it_exits_with() {
 
 #[test]
 fn a_step_over_its_limit_leaves_the_job_completed() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
     // The shell of the step outlives the kill, and reads the counters before they are gone.
     let script = format!(
-        "#!/bin/sh\ncat >inside <<'END'\n{DIRS}workload anon --size 150M\n\
-         echo job=$(cat $job/memory.failcnt) step=$(cat $step/memory.failcnt)\nEND\n\
-         srun --mem=100M sh inside\nexit 0\n"
+        "#!/bin/sh\ncat >inside <<'END'\n{}workload anon --size 150M\n\
+         echo job=$(hits $job) step=$(hits $limited)\nEND\n\
+         srun --mem=100M sh inside\nexit 0\n",
+        cgroups::shell()
     );
     let (job, state) = slurm.run_job(&script, &["--mem=400M"]);
     assert_eq!(state, "COMPLETED");
@@ -83,15 +79,16 @@ fn a_step_over_its_limit_leaves_the_job_completed() {
 
 #[test]
 fn two_steps_within_their_limits_can_hit_the_jobs() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
     let script = format!(
-        "#!/bin/bash\n{DIRS}for i in 0 1; do\n\
+        "#!/bin/bash\n{}for i in 0 1; do\n\
          srun --overlap --mem=200M workload anon --size 150M --hold-ms 1500 &\ndone\nwait -n\n\
-         echo job=$(cat $job/memory.failcnt)\nfor step in $job/step_[01]; do echo step=$(cat $step/memory.failcnt); done\n\
-         wait\nexit 0\n"
+         echo job=$(hits $job)\nfor other in $job/step_[01]; do echo step=$(hits $other${{limited#$step}}); done\n\
+         wait\nexit 0\n",
+        cgroups::shell()
     );
     let (job, state) = slurm.run_job(&script, &["--mem=200M"]);
     assert_eq!(state, "COMPLETED");
@@ -107,16 +104,16 @@ fn two_steps_within_their_limits_can_hit_the_jobs() {
 
 #[test]
 fn a_limit_below_the_step_is_told_as_well() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
     let script = "#!/bin/sh\nsrun sh -c 'until-let-go; workload anon --size 150M; exit 0'\nexit 0\n";
     let job = slurm.sbatch(script, &["--mem=400M"]);
     // Slurm sets none there; an administrator may.
-    let task = slurm.job_cgroup(job).join("step_0/task_0");
+    let task = slurm.job_cgroup(job).join(cgroups::task("step_0", 0));
     wait_until("the task runs", || !cgroups::processes(&task).is_empty());
-    fs::write(task.join("memory.limit_in_bytes"), (100 * MIB).to_string()).expect("a limit");
+    fs::write(cgroups::limit(&task), (100 * MIB).to_string()).expect("a limit");
     slurm.let_go(job);
     assert_eq!(slurm.wait_end(job), "COMPLETED");
     let rows = stored(&slurm, job);

@@ -2,11 +2,9 @@
 
 use support::command::{record, sw_bpf};
 use support::measure::{MIB, Process};
-use support::need_bpf;
 use support::slurm::{Config, Slurm};
+use support::{need_bpf, need_slurm};
 use tempfile::TempDir;
-
-use super::need_slurm_v1;
 
 const SPIKE: u64 = 300 * MIB;
 
@@ -16,7 +14,7 @@ const BESIDE: u64 = 5 * MIB;
 
 #[test]
 fn a_spike_of_30_ms_is_seen_that_the_accounting_misses() {
-    if !need_slurm_v1() || !need_bpf() {
+    if !need_slurm() || !need_bpf() {
         return;
     }
     let slurm = Slurm::start(&Config {

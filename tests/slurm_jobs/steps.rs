@@ -7,9 +7,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use support::measure::wait_until;
+use support::need_slurm;
+use support::slurm::cgroups::path_in;
 use support::slurm::{CLIENT_LIMIT, Config, JobId, Slurm, cgroups, ended_within, run};
-
-use super::{need_slurm_v1, path_in};
 
 fn with_accounting() -> Slurm {
     Slurm::start(&Config {
@@ -29,7 +29,7 @@ fn stored(slurm: &Slurm, job: JobId) -> Vec<String> {
 
 #[test]
 fn every_step_is_stored_beside_the_script() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
@@ -50,7 +50,7 @@ fn every_step_is_stored_beside_the_script() {
 
 #[test]
 fn fifty_steps_and_a_job_of_a_moment_are_all_stored() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = with_accounting();
@@ -65,33 +65,27 @@ fn fifty_steps_and_a_job_of_a_moment_are_all_stored() {
     assert_eq!(state, "COMPLETED");
     assert_eq!(stored(&slurm, job), ["", ".batch", ".extern"]);
     let output = slurm.output(job);
-    assert!(path_in(&output, "memory").ends_with(&format!("/job_{job}/step_batch/task_0")));
+    assert!(is_in_task_of(&output, job.0, "step_batch"), "{output}");
 }
 
 #[test]
 fn an_allocation_without_a_script_has_steps_alone() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = Slurm::start(&Config::default());
     let mut salloc = slurm.as_user("salloc");
     salloc.args(["-n1", "srun", "cat", "/proc/self/cgroup"]);
     let text = run(&mut salloc, CLIENT_LIMIT).good();
-    assert!(
-        path_in(&text, "memory").ends_with("/job_1/step_0/task_0"),
-        "{text}"
-    );
+    assert!(is_in_task_of(&text, 1, "step_0"), "{text}");
     let mut srun = slurm.as_user("srun");
     let text = run(srun.args(["cat", "/proc/self/cgroup"]), CLIENT_LIMIT).good();
-    assert!(
-        path_in(&text, "memory").ends_with("/job_2/step_0/task_0"),
-        "{text}"
-    );
+    assert!(is_in_task_of(&text, 2, "step_0"), "{text}");
 }
 
 #[test]
 fn a_shell_on_the_node_is_the_interactive_step() {
-    if !need_slurm_v1() {
+    if !need_slurm() {
         return;
     }
     let slurm = Slurm::start(&Config {
@@ -107,8 +101,10 @@ fn a_shell_on_the_node_is_the_interactive_step() {
         .spawn()
         .expect("util-linux has `script`");
     // What comes before the shell has its terminal is lost: it is told again until it is heard.
-    let step = slurm.job_dir("memory", JobId(1)).join("step_interactive/task_0");
-    wait_until("the shell runs", || !cgroups::processes(&step).is_empty());
+    let task = slurm
+        .job_cgroup(JobId(1))
+        .join(cgroups::task("step_interactive", 0));
+    wait_until("the shell runs", || !cgroups::processes(&task).is_empty());
     let heard = slurm.dir("work").join("heard");
     wait_until("the shell hears", || {
         tell(&mut shell, "cat /proc/self/cgroup >heard");
@@ -118,14 +114,18 @@ fn a_shell_on_the_node_is_the_interactive_step() {
     tell(&mut shell, "exit");
     assert!(ended_within(&mut shell, CLIENT_LIMIT).is_some_and(|status| status.success()));
     let text = fs::read_to_string(heard).expect("what it wrote");
-    assert!(
-        path_in(&text, "memory").ends_with("/job_1/step_interactive/task_0"),
-        "{text}"
-    );
-    assert!(
-        path_in(&text, "freezer").ends_with("/job_1/step_interactive"),
-        "{text}"
-    );
+    assert!(is_in_task_of(&text, 1, "step_interactive"), "{text}");
+    if cgroups::version() == 1 {
+        assert!(
+            path_in(&text, "freezer").ends_with("/job_1/step_interactive"),
+            "{text}"
+        );
+    }
+}
+
+/// Whether a text such as `/proc/self/cgroup` is that of a process in the first task of a step.
+fn is_in_task_of(text: &str, job: u32, step: &str) -> bool {
+    path_in(text, "memory").ends_with(&format!("/job_{job}/{}", cgroups::task(step, 0)))
 }
 
 fn tell(shell: &mut Child, line: &str) {

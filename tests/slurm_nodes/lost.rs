@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::measure::{MIB, Process, wait_until};
+use support::pace::scaled;
 use support::slurm::Slurm;
 
 use super::{HELD, all_nodes, bytes, cluster, gathered, held_by_root, held_by_user, need, root, user};
@@ -70,14 +71,15 @@ fn ctrl_c_ends_the_step_that_it_started() {
     let slurm = cluster();
     let job = held_by_user(&slurm).to_string();
     let mut command = user(&slurm);
-    command.args(["--once", "--all-nodes", "--json", "--window=60s", &job]);
+    let window = format!("--window={}s", scaled(Duration::from_secs(60)).as_secs());
+    command.args(["--once", "--all-nodes", "--json", &window, &job]);
     let mut process = Process::start(&mut command);
     wait_until("its step runs", || steps(&slurm, &job).len() == 2);
     let begin = Instant::now();
     let pid = Pid::from_raw(process.id().cast_signed()).expect("an id");
     kill_process(pid, Signal::INT).expect("it runs");
     let (status, output) = process.finish();
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < scaled(Duration::from_secs(20)));
     assert_eq!(status.code(), Some(76));
     let told: serde_json::Value = serde_json::from_str(&output).expect("one object");
     assert_eq!(told["missing"], serde_json::json!(["swbpf1", "swbpf2"]));

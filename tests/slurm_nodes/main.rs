@@ -15,7 +15,7 @@ use serde_json::Value;
 use support::command::snapshot;
 use support::measure::{MIB, program, wait_until};
 use support::slurm::{Answer, Config, JobId, Slurm, cgroups, run};
-use support::{need_bpf, need_slurm, skipped};
+use support::{need_bpf, need_slurm};
 
 /// How long a command may take: Slurm gives a node that does not react up by itself after 20 s, sw-bpf after 31 s.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -37,14 +37,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 
 /// Whether a cluster can run here whose jobs the kernel programs can count.
 fn need() -> bool {
-    if !(need_slurm() && need_bpf()) {
-        return false;
-    }
-    let is_v1 = cgroups::version() == 1 && Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
-    if !is_v1 {
-        skipped("tests of Slurm's cgroups need the memory hierarchy of version 1");
-    }
-    is_v1
+    need_slurm() && need_bpf()
 }
 
 /// A cluster of two nodes with sw-bpf on them.
@@ -88,10 +81,10 @@ fn held_by_user(slurm: &Slurm) -> JobId {
 fn wait_held(uid: u32, job: JobId) {
     wait_until("the job holds its memory on both nodes", || {
         let nodes = [1, 2].map(|node| cgroups::job("memory", &cgroups::node(node), uid, job.0));
-        nodes.iter().zip(HELD).all(|(dir, mib)| {
-            let held = fs::read_to_string(dir.join("memory.usage_in_bytes")).unwrap_or_default();
-            held.trim().parse::<u64>().is_ok_and(|held| held >= mib * MIB)
-        })
+        nodes
+            .iter()
+            .zip(HELD)
+            .all(|(dir, mib)| cgroups::usage_bytes(dir).is_some_and(|held| held >= mib * MIB))
     });
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
 
-use crate::slurm::cgroups::version;
+use crate::slurm::cgroups;
 use crate::slurm::{CLIENT_LIMIT, PROGRAM_DIRS, run};
 
 /// Names the file that collects the reasons of skipped tests.
@@ -105,8 +105,11 @@ fn lacking_for_slurm() -> Option<String> {
     if !missing.is_empty() {
         return Some(format!("tests with Slurm need {}", missing.join(", ")));
     }
-    if !(Path::new(FREEZER).exists() || version() == 2) {
+    if !(Path::new(FREEZER).exists() || cgroups::version() == 2) {
         return Some("tests with Slurm need cgroup version 2, or the freezer of version 1".to_owned());
+    }
+    if !cgroups::counts_memory() {
+        return Some("tests with Slurm need cgroups that count memory".to_owned());
     }
     // Its help has the option only where it is built for several on one host.
     let help = run(Command::new("slurmd").arg("-h"), CLIENT_LIMIT);

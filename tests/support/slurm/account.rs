@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::{JobId, Slurm};
+use crate::pace::scaled;
 
 /// A character that no name of a job can hold, unlike the usual one.
 const DELIMITER: char = '\u{1f}';
@@ -63,7 +64,7 @@ impl Slurm {
             &job.to_string(),
             &format!("--format={}", format.join(",")),
         ];
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + scaled(PATIENCE);
         loop {
             let rows = rows(&self.client("sacct", &options), &format);
             let is_stored = |row: &Row| row.get("End") != "Unknown" && row.get("State") != "RUNNING";

@@ -1,5 +1,7 @@
 //! Where Slurm puts the cgroups of its jobs. Names of nodes are ours alone, so a directory that has one is ours too.
 
+mod within;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::pace::scaled;
+
+pub use within::{daemon, hook_shell, limit, limited, peak_file, shell, task, usage_bytes};
 
 const ROOT: &str = "/sys/fs/cgroup";
 const SLICE: &str = "/sys/fs/cgroup/system.slice";
@@ -26,6 +32,34 @@ pub fn node(number: usize) -> String {
 pub fn version() -> u8 {
     let is_v2 = Path::new(ROOT).join("cgroup.controllers").exists();
     if is_v2 { 2 } else { 1 }
+}
+
+/// Whether the kernel counts the memory of cgroups here, in the version that Slurm is to use.
+#[must_use]
+pub fn counts_memory() -> bool {
+    let root = Path::new(ROOT);
+    if version() == 2 {
+        let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+        controllers.split_whitespace().any(|name| name == "memory")
+    } else {
+        root.join("memory/memory.limit_in_bytes").exists()
+    }
+}
+
+/// The path of a hierarchy's cgroup in a text such as `/proc/self/cgroup`; on version 2 the controller does not matter.
+///
+/// # Panics
+///
+/// Where there is none.
+#[must_use]
+pub fn path_in<'a>(text: &'a str, controller: &str) -> &'a str {
+    let mark = if version() == 2 {
+        "0::".to_owned()
+    } else {
+        format!(":{controller}:")
+    };
+    let found = text.lines().find_map(|line| Some(line.split_once(&mark)?.1));
+    found.unwrap_or_else(|| panic!("no {controller}: {text}"))
 }
 
 /// Directory of a job; on version 2 the controller does not matter.
@@ -86,7 +120,7 @@ pub fn prepare_v2() {
 /// Ends all processes in the cgroups of our nodes, and removes these; gives those that stay.
 #[must_use]
 pub fn clear() -> Vec<PathBuf> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + scaled(PATIENCE);
     loop {
         let dirs: Vec<_> = of_nodes().iter().flat_map(|dir| tree(dir)).collect();
         for pid in dirs.iter().flat_map(|dir| processes(dir)) {

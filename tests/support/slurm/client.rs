@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::pace::scaled;
+
 /// How often it is looked.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -49,7 +51,7 @@ impl Answer {
 ///
 /// # Panics
 ///
-/// Where it cannot be started, or takes longer than `limit`: then it is killed with all that it started.
+/// Where it cannot be started, or takes longer than `limit`, as [`scaled`]: then it is killed with all that it started.
 pub fn run(command: &mut Command, limit: Duration) -> Answer {
     let mut stdout = tempfile::tempfile().expect("a temporary file");
     let mut stderr = tempfile::tempfile().expect("a temporary file");
@@ -77,9 +79,9 @@ pub fn run(command: &mut Command, limit: Duration) -> Answer {
     }
 }
 
-/// Waits for the end of `child`, for as long as `limit`.
+/// Waits for the end of `child`, for as long as `limit`, as [`scaled`].
 pub fn ended_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + scaled(limit);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
@@ -117,17 +119,18 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed_with_its_children() {
         let dir = tempfile::tempdir().expect("a directory");
-        let script = "(sleep 0.4; touch \"$0\") & sleep 60";
+        let later = scaled(Duration::from_millis(400)).as_secs_f64();
+        let script = format!("(sleep {later}; touch \"$0\") & sleep 600");
         let path = dir.path().join("outlived");
         let target = path.clone();
         let hung = catch_unwind(move || {
             run(
-                Command::new("sh").args(["-c", script]).arg(target),
+                Command::new("sh").args(["-c", &script]).arg(target),
                 Duration::from_millis(100),
             )
         });
         assert!(hung.is_err());
-        sleep(Duration::from_millis(600));
+        sleep(scaled(Duration::from_millis(600)));
         assert!(!path.exists());
     }
 }

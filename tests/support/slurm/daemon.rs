@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::pace::scaled;
+
 /// How long a daemon may take to be of use.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,7 +48,7 @@ impl Daemon {
     ///
     /// Where it does not come true, or the daemon has ended.
     pub fn wait_until(&mut self, mut holds: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + scaled(PATIENCE);
         while !holds() {
             let ended = self.child.try_wait().expect("a child of this process");
             assert!(

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::client::run;
 use super::{CLIENT_LIMIT, Slurm, cgroups};
+use crate::pace::scaled;
 
 /// Time between two looks at a job.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -81,7 +82,7 @@ impl Slurm {
     ///
     /// Where it ends in another, or takes too long.
     pub fn wait_state(&self, job: impl Display, states: &[&str]) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + scaled(PATIENCE);
         loop {
             let state = self.value(&job, "JobState");
             if states.contains(&state.as_str()) {
@@ -121,7 +122,7 @@ impl Slurm {
     ///
     /// Where it does not.
     pub fn wait_line(&self, job: JobId, line: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + scaled(PATIENCE);
         loop {
             let output = self.output(job);
             if output.lines().any(|told| told == line) {

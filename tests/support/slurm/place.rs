@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::cgroups;
+use crate::pace::scaled;
 
 /// Below a directory that only root may write to: nobody else can have put anything there.
 const DIR: &str = "/var/lib/sw-bpf-slurm-tests";
@@ -36,7 +37,7 @@ impl Place {
     ///
     /// Where it does not come free, or cannot be cleared.
     pub fn take() -> Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + scaled(PATIENCE);
         let lock = loop {
             match try_take() {
                 Ok(Some(lock)) => break lock,
@@ -153,7 +154,7 @@ fn clear() -> Vec<String> {
 
 /// Kills the processes that were started with the configuration in this directory; gives those that stay.
 fn end_processes() -> Vec<String> {
-    let deadline = Instant::now() + END;
+    let deadline = Instant::now() + scaled(END);
     loop {
         let left = processes();
         if left.is_empty() || Instant::now() > deadline {
