@@ -12,6 +12,9 @@ use crate::maps::offset;
 
 /// How members are read.
 pub trait Load: Copy {
+    /// Whether the verifier knows the pointer's type: then it cannot be passed on as an integer.
+    const IS_TYPED: bool;
+
     /// The value at an address; 0 where there is none.
     unsafe fn load<T: Copy>(at: *const T) -> T;
 }
@@ -25,6 +28,8 @@ pub struct Typed;
 pub struct Checked;
 
 impl Load for Typed {
+    const IS_TYPED: bool = true;
+
     #[inline(always)]
     unsafe fn load<T: Copy>(at: *const T) -> T {
         // SAFETY: the caller's pointer is BTF-typed and the offset is the member's in this kernel.
@@ -33,6 +38,8 @@ impl Load for Typed {
 }
 
 impl Load for Checked {
+    const IS_TYPED: bool = false;
+
     #[inline(always)]
     unsafe fn load<T: Copy>(at: *const T) -> T {
         // SAFETY: the helper checks the address; all that is read is made of integers and pointers.

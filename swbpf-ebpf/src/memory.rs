@@ -56,7 +56,11 @@ pub fn count_lruvec<L: Load>(memcg: Css<L>, item: u32, change: i32) {
     } else {
         PAGE_TABLES
     };
-    account_up(resolve(memcg, User::Lruvec as u32), part, i64::from(change));
+    account_up(
+        resolve(memcg, User::Lruvec as u32),
+        part as u64,
+        i64::from(change),
+    );
 }
 
 /// `mod_memcg_state(struct mem_cgroup *memcg, int item, int val)`: kernel memory, sockets, swap.
@@ -106,7 +110,7 @@ pub fn count_state<L: Load>(memcg: Css<L>, item: u32, change: i32, user: u32) {
     } else {
         return;
     };
-    account_up(resolve(memcg, user), part, i64::from(change));
+    account_up(resolve(memcg, user), part as u64, i64::from(change));
 }
 
 /// Stands for anonymous memory, which is needed and no part of its own.
@@ -120,7 +124,7 @@ fn is_needed(part: usize) -> bool {
 
 /// Counts a change for the slot of `key` and all above it.
 #[inline(always)]
-fn account_up(mut key: u64, part: usize, change: i64) {
+fn account_up(mut key: u64, part: u64, change: i64) {
     for _ in 0..MAX_LEVELS {
         if key == 0 {
             return;
@@ -131,8 +135,12 @@ fn account_up(mut key: u64, part: usize, change: i64) {
 
 /// One addition to needed memory, and the maximum of what stood before and after it. The part follows last: while the
 /// level falls from a peak, the parts are still those of the peak. The key of the slot above is returned.
+///
+/// A function of integers that the linker lets others see: the verifier checks it once, and not anew on each level.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn account(key: u64, part: usize, change: i64) -> u64 {
+extern "C" fn account(key: u64, part: u64, change: i64) -> u64 {
+    let part = part as usize;
     let Some(tracked) = Tracked::by_key(key) else {
         return 0;
     };

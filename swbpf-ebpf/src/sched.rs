@@ -17,7 +17,7 @@ use crate::{
     atomic,
     kernel::Task,
     maps::{BUSY, CLOCKS, CONCURRENCY, ON_CPU, OnCpu, count_collision, count_unseen_switch, next_epoch},
-    track::{Tracked, User, resolve, up},
+    track::{MAX_LEVELS, Tracked, User, resolve},
 };
 
 /// Tries of a compare-exchange before it is given up and counted.
@@ -152,20 +152,43 @@ fn hand_over(cpu: *mut OnCpu, key: u64, now: u64) {
     unsafe {
         let old = (*cpu).slot;
         let span = now - (*cpu).since_ns;
-        up(old, |tracked| {
-            if let Some(busy) = BUSY.get_ptr_mut(tracked.number) {
-                *busy += span;
+        let mut above = old;
+        for _ in 0..MAX_LEVELS {
+            if above == 0 {
+                break;
             }
-            if old != key {
-                change_running(tracked, u64::MAX, now);
-            }
-        });
+            above = leave(above, span, if old == key { 0 } else { u64::MAX }, now);
+        }
         (*cpu).slot = key;
         (*cpu).since_ns = now;
         if old != key {
-            up(key, |tracked| change_running(tracked, 1, now));
+            let mut above = key;
+            for _ in 0..MAX_LEVELS {
+                if above == 0 {
+                    break;
+                }
+                above = leave(above, 0, 1, now);
+            }
         }
     }
+}
+
+/// Charges a slot, and changes its number of threads on a CPU. The key of the slot above is returned. Like `account`, it is
+/// checked once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn leave(key: u64, span: u64, change: u64, now: u64) -> u64 {
+    let Some(tracked) = Tracked::by_key(key) else {
+        return 0;
+    };
+    if let Some(busy) = BUSY.get_ptr_mut(tracked.number) {
+        // SAFETY: this CPU's own value.
+        unsafe { *busy += span };
+    }
+    if change != 0 {
+        change_running(tracked, change, now);
+    }
+    tracked.parent()
 }
 
 /// Adds `change` (1, or -1 as a wrapped number) to the count of threads on a CPU of a target.

@@ -8,7 +8,7 @@ use swbpf_common::slot::Slot;
 
 use crate::{
     atomic,
-    kernel::{Css, Load},
+    kernel::{Checked, Css, Load},
     maps::{MEMO_ENTRIES, MEMOS, SLOTS, TRACKED, count_too_deep, epoch, offset},
 };
 
@@ -97,8 +97,25 @@ pub fn resolve<L: Load>(css: Css<L>, user: u32) -> u64 {
 }
 
 /// The same, without memory: for seldom events.
+#[inline(always)]
+pub fn walk<L: Load>(css: Css<L>) -> u64 {
+    if L::IS_TYPED {
+        climb(css)
+    } else {
+        nearest(css.0 as u64)
+    }
+}
+
+/// Of the state at an address. The verifier checks functions of integers that the linker lets others see only once, and not
+/// anew on each way that leads to them.
+#[unsafe(no_mangle)]
 #[inline(never)]
-pub fn walk<L: Load>(mut css: Css<L>) -> u64 {
+extern "C" fn nearest(address: u64) -> u64 {
+    climb(Css::<Checked>::new(address as *const u8))
+}
+
+#[inline(never)]
+fn climb<L: Load>(mut css: Css<L>) -> u64 {
     for _ in 0..MAX_DEPTH {
         // SAFETY: the value is copied at once.
         if let Some(number) = unsafe { TRACKED.get(&css.cgroup_id()) } {
