@@ -7,7 +7,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use swbpf::job::cgroup::{Controller, Version};
 use swbpf::kernel::btf::Btf;
+use swbpf::kernel::ladder::Rung;
 use swbpf::kernel::layout::{self, Hierarchy};
+use swbpf::kernel::support::{Facts, Plan, plan};
 use swbpf_common::offsets::Offsets;
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "6.18"];
@@ -62,6 +64,107 @@ fn where_an_lruvec_has_its_cgroup_differs() {
     );
 }
 
+/// What would be tried on a kernel, best first.
+fn planned(kernel: &str) -> Plan {
+    let mut facts = Facts {
+        release: kernel.to_owned(),
+        btf: Ok(blob(kernel)),
+        capabilities: u64::MAX,
+        lockdown: None,
+        cpus: 2,
+    };
+    let hierarchy = Hierarchy::Of(Controller::Memory);
+    plan(&mut facts, hierarchy, Version::V2).expect("a plan")
+}
+
+/// The hooks of the first way of each thing that is heard; what none tells, by its name.
+fn hooks(kernel: &str) -> Vec<String> {
+    let plan = planned(kernel);
+    let all = std::iter::once(&plan.memory).chain(&plan.others);
+    all.flat_map(|choice| match choice.ways.first() {
+        Some(way) => way.iter().map(|program| program.hook.to_string()).collect(),
+        None => vec![format!("no {}", choice.name)],
+    })
+    .collect()
+}
+
+/// As these kernels took them when the programs were attached there.
+#[test]
+fn every_kernel_has_its_rung() {
+    let tracepoints = [
+        "tp_btf/sched_switch",
+        "tp_btf/cgroup_mkdir",
+        "tp_btf/cgroup_rmdir",
+        "tp_btf/cgroup_notify_populated",
+        "tp_btf/cgroup_attach_task",
+        "tp_btf/sched_process_fork",
+        "tp_btf/sched_process_exit",
+        "tp_btf/mark_victim",
+    ];
+    let with = |memory: &[&str], flush: &str| {
+        let hooks = memory.iter().chain(&tracepoints).chain(std::iter::once(&flush));
+        hooks.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let by_function = with(
+        &["fentry/__mod_memcg_lruvec_state", "fentry/__mod_memcg_state"],
+        "fentry/cgroup_rstat_flush",
+    );
+    let by_tracepoint = with(
+        &[
+            "tp_btf/mod_memcg_lruvec_state",
+            "tp_btf/mod_memcg_state",
+            "tp_btf/mod_memcg_state",
+        ],
+        "tp_btf/memcg_flush_stats",
+    );
+    assert_eq!(
+        KERNELS.map(hooks),
+        [by_function.clone(), by_function, by_tracepoint]
+    );
+}
+
+#[test]
+fn why_no_better_rung_is_told() {
+    let refused = |kernel| planned(kernel).memory.refused;
+    for kernel in ["6.1", "6.12"] {
+        let [(rung, reason)] = &refused(kernel)[..] else {
+            panic!("{kernel}: {:?}", refused(kernel));
+        };
+        assert_eq!(*rung, Rung::Tracepoint, "{kernel}");
+        assert!(
+            reason.contains("no tracepoint mod_memcg_lruvec_state"),
+            "{kernel}: {reason}"
+        );
+    }
+    assert_eq!(refused("6.18"), []);
+}
+
+#[test]
+fn a_rung_that_is_asked_for_is_the_only_one_or_is_refused() {
+    for kernel in KERNELS {
+        let plan = planned(kernel).on(Rung::Kprobe).expect("functions");
+        let rungs: Vec<_> = plan
+            .memory
+            .ways
+            .iter()
+            .flatten()
+            .map(|program| program.hook.rung)
+            .collect();
+        assert_eq!(rungs, [Rung::Kprobe; 2], "{kernel}");
+    }
+    for kernel in ["6.1", "6.12"] {
+        let refusal = planned(kernel)
+            .on(Rung::Tracepoint)
+            .err()
+            .map(|error| error.to_string());
+        assert!(
+            refusal.is_some_and(|line| line.contains("mod_memcg_lruvec_state")),
+            "{kernel}"
+        );
+    }
+    assert!(planned("6.18").on(Rung::Tracepoint).is_ok());
+}
+
 /// Whatever is asked of a blob.
 fn ask(bytes: &[u8]) -> Result<Offsets, String> {
     let btf = Btf::parse(bytes).map_err(|error| error.to_string())?;
@@ -74,6 +177,7 @@ fn ask(bytes: &[u8]) -> Result<Offsets, String> {
     for hook in ["sched_switch", "mark_victim", "cgroup_mkdir"] {
         let _ = (btf.has_tracepoint(hook), btf.tracepoint_struct(hook, 0));
     }
+    let _ = btf.has_function("__mod_memcg_lruvec_state", "lruvec", 3);
     let [memory, ..] = told;
     memory.map_err(|error| error.to_string())
 }

@@ -43,7 +43,7 @@ const ENUMS: [&str; 3] = ["cgroup_subsys_id", "memcg_stat_item", "node_stat_item
 /// Begins of the names of tracepoints.
 const TRACEPOINTS: [&str; 6] = ["cgroup_", "mark_victim", "memcg_", "mod_memcg_", "oom_", "sched_"];
 /// Parts of the names of functions.
-const FUNCTIONS: [&str; 5] = ["memcg", "mem_cgroup", "page_counter", "cgroup_rstat", "oom_kill"];
+const FUNCTIONS: [&str; 5] = ["memcg", "mem_cgroup", "page_counter", "rstat", "oom_"];
 
 /// Writes it.
 pub fn run(args: &Args) -> Result<()> {
