@@ -38,8 +38,8 @@ pub const EXIT_CODES_OF_RUN: &str = "`run` returns the command's own exit code, 
      `probes.reason`.";
 
 /// The same of `doctor`.
-pub const EXIT_CODES_OF_DOCTOR: &str = "`doctor` returns 0 where every number is exact, 1 where some are sampled, bounded or \
-     missing or something could not be looked at, and 2 where nothing can be measured.";
+pub const EXIT_CODES_OF_DOCTOR: &str = "`doctor` returns 0 where every number is exact, 1 where some are sampled, bounded, \
+     missing or costly or something could not be looked at, and 2 where nothing can be measured.";
 
 /// Begin of a line on standard error that tells no failure: those begin with `sw-bpf: ` alone.
 pub const NOTE: &str = "sw-bpf: note: ";

@@ -103,6 +103,20 @@ fn the_fields_are_listed() {
 }
 
 #[test]
+fn every_topic_of_the_doctor_is_described() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/doctor.md");
+    let text = fs::read_to_string(path).expect("docs/doctor.md");
+    let schema = doctor::json_schema().to_value();
+    for kind in ["Topic", "Verdict"] {
+        let words = schema["$defs"][kind]["oneOf"].as_array().expect("words");
+        for word in words {
+            let row = format!("| `{}` |", word["const"].as_str().expect("a word"));
+            assert!(text.contains(&row), "{row}");
+        }
+    }
+}
+
+#[test]
 fn the_exit_codes_are_listed() {
     let mut text = format!(
         "# Exit codes\n\n{EXIT_CODES_OF_RUN}\n\n{EXIT_CODES_OF_DOCTOR}\n\n| Code | Meaning |\n|---:|---|\n"

@@ -41,7 +41,7 @@ pub enum Verdict {
     Ok,
     /// It could not be looked at.
     Unknown,
-    /// Some are sampled, bounded or missing.
+    /// Some are sampled, bounded or missing, or cost more than they need to.
     Degraded,
     /// There are none.
     Broken,

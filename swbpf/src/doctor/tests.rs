@@ -69,7 +69,7 @@ degraded  BTF           there is no /sys/kernel/btf/vmlinux here
 ok        BPF           bpf(2), with JIT
 ";
     assert_eq!(&told[..begin.len()], begin);
-    let end = "\n\ndegraded: some numbers are sampled, bounded or missing\n";
+    let end = "\n\ndegraded: some numbers are sampled, bounded, missing or costly\n";
     assert!(told.ends_with(end), "{told}");
 }
 

@@ -54,7 +54,7 @@ fn total(diagnosis: &Diagnosis) -> String {
     let meaning = match diagnosis.verdict {
         Verdict::Ok => "every number is exact",
         Verdict::Unknown => "not everything could be looked at",
-        Verdict::Degraded => "some numbers are sampled, bounded or missing",
+        Verdict::Degraded => "some numbers are sampled, bounded, missing or costly",
         Verdict::Broken => "nothing can be measured",
     };
     format!("{}: {meaning}\n", diagnosis.verdict.word())

@@ -1,6 +1,9 @@
 //! Facts of this host, read once; then a plan with a reason for each choice.
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use swbpf_common::offsets::Offsets;
 
@@ -9,9 +12,14 @@ use super::{
     ladder::{self, Choice, Rung},
     layout::{self, Hierarchy},
 };
-use crate::{error::Error, job::cgroup::Version};
+use crate::{
+    error::Error,
+    job::{cgroup::Version, kernfile},
+};
 
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+/// Longest description: those of distributions have some 6 MiB.
+const MAX_BTF_BYTES: u64 = 64 << 20;
 const LOCKDOWN_PATH: &str = "/sys/kernel/security/lockdown";
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -41,11 +49,11 @@ impl Facts {
         let uname = rustix::system::uname();
         Self {
             release: uname.release().to_string_lossy().into_owned(),
-            btf: fs::read(BTF_PATH),
+            btf: kernfile::read_up_to(Path::new(BTF_PATH), MAX_BTF_BYTES),
             capabilities: effective_capabilities(
                 &fs::read_to_string("/proc/self/status").unwrap_or_default(),
             ),
-            lockdown: fs::read_to_string(LOCKDOWN_PATH)
+            lockdown: kernfile::read_text(Path::new(LOCKDOWN_PATH))
                 .ok()
                 .as_deref()
                 .and_then(lockdown_mode),
