@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy};
-use crate::job::cgroup::{Controller, Hierarchies, Version};
+use crate::job::cgroup::{Cgroup, Controller, Hierarchies, Version};
 use crate::job::{kernfile, slurm::Slurm};
 use crate::kernel::layout::tick_ns;
 use crate::kernel::support;
@@ -100,10 +100,7 @@ fn cgroups(hierarchies: &Hierarchies) -> Cgroups {
         .zip(hierarchies.mount_point_of(Controller::Memory));
     let jobs = hierarchies.slurm_jobs().map(|jobs| Jobs {
         all: jobs.len(),
-        without_memory: jobs
-            .iter()
-            .filter(|job| job.cgroup.dir(Controller::Memory).is_none())
-            .count(),
+        without_memory: jobs.iter().filter(|job| !counts_memory(&job.cgroup)).count(),
     });
     Cgroups {
         has_v1: hierarchies.has(Version::V1),
@@ -114,6 +111,12 @@ fn cgroups(hierarchies: &Hierarchies) -> Cgroups {
         }),
         jobs: jobs.map_err(|error| error.to_string()),
     }
+}
+
+/// Whether a cgroup has the files of memory: on version 2 its directory alone does not say so.
+fn counts_memory(cgroup: &Cgroup) -> bool {
+    let dir = cgroup.dir(Controller::Memory);
+    dir.is_some_and(|dir| dir.path.join("memory.stat").exists())
 }
 
 /// The single line of a file.
@@ -168,6 +171,42 @@ fn at_path(path: &Path) -> Known<AtPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::cgroup::fake::FakeHost;
+
+    #[test]
+    fn jobs_are_told_apart_by_whether_their_memory_is_counted() {
+        let jobs = |host: &FakeHost| cgroups(&host.hierarchies()).jobs.expect("jobs");
+        let v1 = FakeHost::v1()
+            .file("memory/slurm/uid_1000/job_7/memory.stat", "")
+            .dir("freezer/slurm/uid_1000/job_7/step_batch")
+            .dir("freezer/slurm/uid_1000/job_77/step_0");
+        assert_eq!((jobs(&v1).all, jobs(&v1).without_memory), (2, 1));
+        let v2 = FakeHost::v2()
+            .file("unified/system.slice/slurmstepd.scope/job_7/memory.stat", "")
+            .dir("unified/system.slice/slurmstepd.scope/job_8/step_0")
+            .dir("unified/system.slice/slurmstepd.scope/job_9/step_0");
+        assert_eq!((jobs(&v2).all, jobs(&v2).without_memory), (3, 2));
+        assert_eq!(jobs(&FakeHost::v2()).all, 0);
+    }
+
+    #[test]
+    fn layouts_are_told() {
+        let told = |host: &FakeHost| {
+            let found = cgroups(&host.hierarchies());
+            let memory = found.memory.map(|memory| (memory.version, memory.point));
+            (found.has_v1, found.has_v2, memory)
+        };
+        let v1 = FakeHost::v1();
+        assert_eq!(told(&v1), (true, false, Some((Version::V1, v1.at("memory")))));
+        let v2 = FakeHost::v2();
+        assert_eq!(told(&v2), (false, true, Some((Version::V2, v2.at("unified")))));
+        let hybrid = FakeHost::v1().unified("");
+        assert_eq!(
+            told(&hybrid),
+            (true, true, Some((Version::V1, hybrid.at("memory"))))
+        );
+        assert_eq!(told(&FakeHost::new().unified("cpu pids")), (false, true, None));
+    }
 
     #[test]
     fn words_in_brackets_are_found() {

@@ -2,6 +2,7 @@
 
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
 use crate::doctor::facts::{Cgroups, Known};
+use crate::job::cgroup::Version;
 
 pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
     let told = |verdict, found: String, means: &str| Check::new(Topic::Cgroups, verdict, found, means);
@@ -35,8 +36,14 @@ pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
 
 pub fn jobs(cgroups: &Known<Cgroups>) -> Check {
     let told = |verdict, found: String, means: &str| Check::new(Topic::Jobs, verdict, found, means);
-    let jobs = match cgroups {
-        Ok(cgroups) => &cgroups.jobs,
+    let (jobs, is_v2) = match cgroups {
+        Ok(cgroups) => (
+            &cgroups.jobs,
+            cgroups
+                .memory
+                .as_ref()
+                .is_some_and(|memory| memory.version == Version::V2),
+        ),
         Err(reason) => {
             return told(
                 Verdict::Unknown,
@@ -65,7 +72,11 @@ pub fn jobs(cgroups: &Known<Cgroups>) -> Check {
             ),
             "the memory of those is sampled from their processes",
         )
-        .change("in cgroup.conf, ConstrainRAMSpace=yes, for jobs that start from then on"),
+        .change(if is_v2 {
+            "see why slurmd could not turn on the memory controller: its log names cgroup.subtree_control"
+        } else {
+            "in cgroup.conf, ConstrainRAMSpace=yes, for jobs that start from then on"
+        }),
         Err(reason) => told(
             Verdict::Unknown,
             reason.clone(),

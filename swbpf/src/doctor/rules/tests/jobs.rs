@@ -250,13 +250,18 @@ fn layouts_are_told_apart() {
 
 #[test]
 fn jobs_without_a_memory_cgroup_are_counted() {
-    let jobs = |all, without_memory| {
+    let jobs_of = |version, all, without_memory| {
         told(Topic::Jobs, |facts| {
             if let Ok(cgroups) = &mut facts.cgroups {
                 cgroups.jobs = Ok(Jobs { all, without_memory });
+                cgroups.memory = Some(MemoryHierarchy {
+                    version,
+                    point: PathBuf::from("/cg"),
+                });
             }
         })
     };
+    let jobs = |all, without_memory| jobs_of(Version::V1, all, without_memory);
     assert_told(&jobs(1, 0), Verdict::Ok, "1 job, with", None);
     assert_told(&jobs(3, 0), Verdict::Ok, "3 jobs, with", None);
     let check = jobs(3, 2);
@@ -265,5 +270,12 @@ fn jobs_without_a_memory_cgroup_are_counted() {
         Verdict::Degraded,
         "3 jobs, 2 without",
         Some("ConstrainRAMSpace=yes"),
+    );
+    let check = jobs_of(Version::V2, 2, 1);
+    assert_told(
+        &check,
+        Verdict::Degraded,
+        "2 jobs, 1 without",
+        Some("subtree_control"),
     );
 }
