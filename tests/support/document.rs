@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 pub struct Document {
     path: PathBuf,
     before: String,
+    tables: String,
     after: String,
 }
 
@@ -23,13 +24,21 @@ impl Document {
     pub fn open(path: &Path, name: &str) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
         let [begin, end] = ["begin", "end"].map(|what| format!("<!-- {name}: {what} -->"));
-        let (before, after) = around(&text, &begin, &end)
-            .with_context(|| format!("{} has no {begin} and {end}", path.display()))?;
+        let [before, tables, after] = parts(&text, &begin, &end)
+            .with_context(|| format!("{} has no {begin} and {end}", path.display()))?
+            .map(str::to_owned);
         Ok(Self {
             path: path.to_owned(),
-            before: before.to_owned(),
-            after: after.to_owned(),
+            before,
+            tables,
+            after,
         })
+    }
+
+    /// The tables that it has.
+    #[must_use]
+    pub fn tables(&self) -> &str {
+        &self.tables
     }
 
     /// Writes it with these tables.
@@ -43,11 +52,11 @@ impl Document {
     }
 }
 
-/// What stands up to the first marker, and from the second on, the markers among it.
-fn around<'a>(text: &'a str, begin: &str, end: &str) -> Option<(&'a str, &'a str)> {
+/// What stands up to the first marker, between the two, and from the second on: the markers are not between.
+fn parts<'a>(text: &'a str, begin: &str, end: &str) -> Option<[&'a str; 3]> {
     let after_begin = text.find(begin)? + begin.len();
     let end = after_begin + text[after_begin..].find(end)?;
-    Some((&text[..after_begin], &text[end..]))
+    Some([&text[..after_begin], &text[after_begin..end], &text[end..]])
 }
 
 #[cfg(test)]
@@ -63,6 +72,7 @@ mod tests {
         let path = dir.path().join("overhead.md");
         fs::write(&path, format!("# A\n{BEGIN}\nold\n{END}\n# B\n")).expect("a file");
         let document = Document::open(&path, "overhead").expect("markers");
+        assert_eq!(document.tables(), "\nold\n");
         document.write("new\n").expect("written");
         let text = fs::read_to_string(&path).expect("a file");
         assert_eq!(text, format!("# A\n{BEGIN}\nnew\n{END}\n# B\n"));
@@ -70,7 +80,7 @@ mod tests {
 
     #[test]
     fn without_both_markers_in_order_it_is_refused() {
-        assert!(around(BEGIN, BEGIN, END).is_none());
-        assert!(around(&format!("{END}{BEGIN}"), BEGIN, END).is_none());
+        assert!(parts(BEGIN, BEGIN, END).is_none());
+        assert!(parts(&format!("{END}{BEGIN}"), BEGIN, END).is_none());
     }
 }

@@ -23,6 +23,22 @@ pub fn describe() -> String {
     )
 }
 
+/// The kernel: its version, and whose it is where it says so.
+#[must_use]
+pub fn kernel() -> String {
+    let uname = rustix::system::uname();
+    kernel_of(
+        &uname.release().to_string_lossy(),
+        &uname.version().to_string_lossy(),
+    )
+}
+
+/// Debian's releases name an interface of modules, and the version stands beside it: `#1 SMP Debian 6.1.192-3 (date)`.
+fn kernel_of(release: &str, version_told: &str) -> String {
+    let debian = version_told.split_once(" Debian ").map(|(_, told)| version(told));
+    debian.map_or_else(|| version(release).to_owned(), |told| format!("{told} of Debian"))
+}
+
 /// Without what names a build.
 fn version(release: &str) -> &str {
     release.split('-').next().unwrap_or(release)
@@ -52,5 +68,8 @@ mod tests {
         assert!(is_virtual(CPUINFO));
         assert!(!is_virtual(""));
         assert_eq!(version("6.12.9-amd64"), "6.12.9");
+        let debian = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-3 (2026-11-26)";
+        assert_eq!(kernel_of("6.1.0-57-cloud-amd64", debian), "6.1.192 of Debian");
+        assert_eq!(kernel_of("6.18.44-fc", "#1 SMP @0"), "6.18.44");
     }
 }

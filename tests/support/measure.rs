@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use swbpf::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup};
+use swbpf::kernel::ladder::Rung;
 use swbpf::kernel::layout::Hierarchy;
 use swbpf::kernel::support::{Facts, Plan, plan};
 use swbpf::probe::{Probe, Room};
 use swbpf::snapshot::Snapshot;
 
-use crate::command::sw_bpf;
+use crate::command::{source, sw_bpf};
 use crate::pace::scaled;
 
 pub use process::Process;
@@ -108,7 +109,7 @@ pub fn count_memory_below(above: &Path) {
     }
 }
 
-/// What is loaded on this machine.
+/// What is loaded on this machine, on the rung that the tests are to have.
 ///
 /// # Panics
 ///
@@ -119,7 +120,16 @@ pub fn plan_here() -> Plan {
     let version = hierarchies
         .version_of(Controller::Memory)
         .expect("a hierarchy that counts memory");
-    plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory), version).expect("a kernel that can count")
+    let plan = plan(&mut Facts::gather(), Hierarchy::Of(Controller::Memory), version);
+    let plan = plan.expect("a kernel that can count");
+    let rung = match source().as_deref() {
+        None | Some("kernel") => return plan,
+        Some("tracepoint") => Rung::Tracepoint,
+        Some("fentry") => Rung::Fentry,
+        Some("kprobe") => Rung::Kprobe,
+        Some(source) => panic!("{source} loads no kernel programs"),
+    };
+    plan.on(rung).expect("a hook of this rung")
 }
 
 /// The kernel programs, in the hands of this process.

@@ -29,6 +29,18 @@ impl Tally {
         Ok(())
     }
 
+    /// Counts what `other` has counted as well.
+    pub fn add(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Tells and counts one thing that could not be done.
     pub fn skip(&mut self, reason: &str) {
         println!("skipped: {reason}");

@@ -7,22 +7,23 @@
 mod initramfs;
 mod kernel;
 mod machine;
+mod place;
 mod programs;
 
-use std::fs::{self, File};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use std::{env, iter};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
-use crate::command::{apt_install, root, target_dir};
+use crate::command::apt_install;
 use crate::tally::Tally;
-use crate::test::{SKIPPED, targets};
-use kernel::{Image, Kernel};
-use machine::{Machine, QEMU, VIRTIOFSD};
+use crate::test::targets;
+use kernel::Kernel;
+use machine::{QEMU, VIRTIOFSD};
+use place::{Place, Selection};
 
 /// What a machine needs of Debian; `virtiofsd` comes along.
 const PACKAGES: [&str; 2] = ["qemu-system-x86", "xz-utils"];
@@ -37,29 +38,51 @@ const TRUTH: [&str; 6] = [
     "live_attach",
 ];
 
-/// What the environment says to the tests.
-const TOLD: &str = "SWBPF_TEST_";
-
-const GUEST: &str = include_str!("vm/guest");
-
 /// Run live tests on other kernels, in virtual machines (as root, on Debian 12)
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kernels of Debian; none: all
+    /// Kernels of Debian, or that of this host, without a machine; none: all of Debian's
     #[arg(value_enum, value_name = "KERNEL")]
-    kernels: Vec<Kernel>,
-    /// The version of cgroups that the machine has
+    kernels: Vec<On>,
+    /// The version of cgroups that a machine has
     #[arg(long, value_enum, default_value_t = Cgroup::V2)]
     cgroup: Cgroup,
     /// Install what is missing: on Debian, as root
     #[arg(long)]
     install: bool,
     /// End a machine that takes longer
-    #[arg(long, value_name = "MINUTES", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
+    /// Also put what came out into the tables of this file
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
     /// Names of test programs; what is none is given to them: a part of a test's name, --nocapture, …
     #[arg(last = true)]
     tests: Vec<String>,
+}
+
+/// Where to run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum On {
+    Host,
+    #[value(name = "6.1")]
+    V6_1,
+    #[value(name = "6.12")]
+    V6_12,
+}
+
+impl On {
+    fn name(self) -> &'static str {
+        self.kernel().map_or("this host's Linux", Kernel::name)
+    }
+
+    fn kernel(self) -> Option<Kernel> {
+        match self {
+            Self::Host => None,
+            Self::V6_1 => Some(Kernel::V6_1),
+            Self::V6_12 => Some(Kernel::V6_12),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,15 +90,6 @@ enum Cgroup {
     /// Memory, CPU time, CPU sets and the freezer in hierarchies of their own, as many hosts still have them
     V1,
     V2,
-}
-
-impl Cgroup {
-    fn name(self) -> &'static str {
-        match self {
-            Self::V1 => "v1",
-            Self::V2 => "v2",
-        }
-    }
 }
 
 /// Runs the tests; the last line of all is `N passed, N failed, N skipped`.
@@ -100,40 +114,45 @@ fn run_all(args: &Args, tally: &mut Tally) -> Result<()> {
             PACKAGES.join(" ")
         );
     }
-    let (programs, harness) = args.selection()?;
+    let selection = args.selection()?;
     let place = Place::take()?;
-    for kernel in kernels {
-        let told = (tally.passed, tally.failed);
-        if let Err(error) = place.run(kernel, args, &programs, &harness, tally) {
-            println!("failed: Linux {}: {error:#}", kernel.version());
-            tally.failed += 1;
-        } else if told == (tally.passed, tally.failed) {
-            println!("failed: Linux {}: no test has such a name", kernel.version());
-            tally.failed += 1;
+    for on in kernels {
+        let mut here = Tally::default();
+        let ran = match on.kernel() {
+            None => place.run_here(&selection, &mut here),
+            Some(kernel) => place.run(kernel, args.cgroup == Cgroup::V1, &selection, &mut here),
+        };
+        let done = ran.and_then(|()| {
+            ensure!(!here.is_empty(), "no test has such a name");
+            args.write.iter().try_for_each(|file| place.write(file, &here))
+        });
+        if let Err(error) = done {
+            println!("failed: {}: {error:#}", on.name());
+            here.failed += 1;
         }
+        tally.add(&here);
     }
     Ok(())
 }
 
 impl Args {
-    fn kernels(&self) -> Result<Vec<Kernel>> {
-        let fits = |kernel: &Kernel| self.cgroup == Cgroup::V2 || kernel.has_memory_v1();
-        if let Some(kernel) = self.kernels.iter().find(|kernel| !fits(kernel)) {
-            anyhow::bail!(
-                "Debian's Linux {} counts no memory in version 1",
-                kernel.version()
-            );
+    fn kernels(&self) -> Result<Vec<On>> {
+        let fits = |on: &On| {
+            let kernel = on.kernel();
+            self.cgroup == Cgroup::V2 || kernel.is_none_or(Kernel::has_memory_v1)
+        };
+        if let Some(on) = self.kernels.iter().find(|on| !fits(on)) {
+            anyhow::bail!("{} of Debian counts no memory in version 1", on.name());
         }
-        let all = Kernel::value_variants().iter().copied().filter(fits);
+        let all = On::value_variants().iter().copied();
         Ok(if self.kernels.is_empty() {
-            all.collect()
+            all.filter(|on| *on != On::Host && fits(on)).collect()
         } else {
             self.kernels.clone()
         })
     }
 
-    /// The test programs, and what is given to each.
-    fn selection(&self) -> Result<(Vec<String>, Vec<String>)> {
+    fn selection(&self) -> Result<Selection> {
         let known = targets()?;
         let (mut programs, harness): (Vec<_>, Vec<_>) =
             self.tests.iter().cloned().partition(|word| known.contains(word));
@@ -141,84 +160,11 @@ impl Args {
             programs = TRUTH.map(String::from).to_vec();
         }
         let own = iter::once("--test-threads=1".to_owned());
-        Ok((programs, own.chain(harness).collect()))
+        Ok(Selection {
+            programs,
+            harness: own.chain(harness).collect(),
+            measure: self.write.is_some(),
+            limit: Duration::from_secs(self.limit * 60),
+        })
     }
-}
-
-/// Where kernels and what a machine leaves are kept, for one machine at a time.
-struct Place {
-    cache: PathBuf,
-    _lock: File,
-}
-
-impl Place {
-    fn take() -> Result<Self> {
-        let cache = target_dir().join("vm");
-        fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
-        let lock = File::create(cache.join("lock"))?;
-        lock.lock().context("cannot wait for another virtual machine")?;
-        Ok(Self { cache, _lock: lock })
-    }
-
-    /// Boots `kernel`, and runs the programs in it.
-    fn run(
-        &self,
-        kernel: Kernel,
-        args: &Args,
-        programs: &[String],
-        harness: &[String],
-        tally: &mut Tally,
-    ) -> Result<()> {
-        let image = Image::fetch(kernel, &self.cache)?;
-        let scratch = self.cache.join("run");
-        if scratch.exists() {
-            fs::remove_dir_all(&scratch).with_context(|| format!("cannot clear {}", scratch.display()))?;
-        }
-        let share = scratch.join("share");
-        fs::create_dir_all(&share)?;
-        programs::lay(programs, &share)?;
-        fs::write(share.join("guest"), GUEST)?;
-        fs::write(share.join("settings"), settings(programs, harness)?)?;
-        let initramfs = scratch.join("initramfs");
-        initramfs::write(
-            &image.modules,
-            &kernel::busybox(&self.cache)?,
-            &root(),
-            &initramfs,
-        )?;
-        let machine = Machine {
-            vmlinuz: &image.vmlinuz,
-            initramfs: &initramfs,
-            cgroup: args.cgroup.name(),
-            share: &share,
-            scratch: &scratch,
-            limit: Duration::from_secs(args.limit * 60),
-        };
-        let told = tally.failed;
-        let code = machine.run(tally);
-        let skipped = fs::read_to_string(share.join("skipped")).unwrap_or_default();
-        tally.move_skipped(&skipped);
-        // A program that died before it could report.
-        if code? != 0 && tally.failed == told {
-            tally.failed += 1;
-        }
-        Ok(())
-    }
-}
-
-/// What the script `guest` reads: words of a shell.
-fn settings(programs: &[String], harness: &[String]) -> Result<String> {
-    let quoted = |words: &[String]| shlex::try_join(words.iter().map(String::as_str));
-    let directory = root().join("tests").to_string_lossy().into_owned();
-    let mut lines = vec![
-        format!("tests=({})", quoted(programs)?),
-        format!("harness=({})", quoted(harness)?),
-        format!("directory={}", quoted(&[directory])?),
-        format!("export {SKIPPED}=/run/vm/skipped"),
-    ];
-    for (name, value) in env::vars().filter(|(name, _)| name.starts_with(TOLD)) {
-        lines.push(format!("export {}", quoted(&[format!("{name}={value}")])?));
-    }
-    lines.push(String::new());
-    Ok(lines.join("\n"))
 }

@@ -160,7 +160,9 @@ impl Probe {
 
 /// Programs that do nothing, on the hooks of the hot paths: the floor of the overhead benchmark.
 pub struct Floor {
+    /// Keeps the links: dropped, the programs are detached.
     _ebpf: Ebpf,
+    memory: ProgramFd,
 }
 
 impl Floor {
@@ -181,7 +183,16 @@ impl Floor {
             name: "sched_switch",
         };
         attach(&mut ebpf, "floor_switch", switch, &btf)?;
-        Ok(Self { _ebpf: ebpf })
+        Ok(Self {
+            memory: program_fd(program(&mut ebpf, name)?)?,
+            _ebpf: ebpf,
+        })
+    }
+
+    /// What the kernel counts of the one that changes of memory meet.
+    pub fn memory_stats(&self) -> Result<ProgramStats, Error> {
+        let stats = syscall::program_stats(self.memory.as_fd());
+        Ok(stats.context("read the statistics of a program")?)
     }
 }
 

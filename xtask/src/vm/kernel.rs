@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use clap::ValueEnum;
 
 use crate::command::output;
 
@@ -13,19 +12,25 @@ use crate::command::output;
 const BUSYBOX: &str = "busybox-static";
 
 /// A kernel of Debian 12.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// That of the release.
-    #[value(name = "6.1")]
     V6_1,
-    /// That of its backports.
-    #[value(name = "6.12")]
+    /// A newer one for the same release.
     V6_12,
 }
 
 impl Kernel {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V6_1 => "Linux 6.1",
+            Self::V6_12 => "Linux 6.12",
+        }
+    }
+
     /// Its version, without what names a build.
-    pub fn version(self) -> &'static str {
+    fn version(self) -> &'static str {
         match self {
             Self::V6_1 => "6.1",
             Self::V6_12 => "6.12",

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::command::{cargo, output, run, target_dir};
 use crate::test::PACKAGE;
 
-/// What they start, beside themselves.
-const BINS: [&str; 2] = ["sw-bpf", "workload"];
+/// What they start, and what looks at the kernel programs.
+const BINS: [&str; 3] = ["sw-bpf", "workload", "kernels"];
 
 /// Builds the test programs `names`, and puts each into `share`, as `deps/NAME`, and what they start beside them.
 pub fn lay(names: &[String], share: &Path) -> Result<()> {

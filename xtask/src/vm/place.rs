@@ -1,0 +1,193 @@
+//! Where kernels, test programs and what they leave are kept, and the running of them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, io};
+
+use anyhow::{Context as _, Result};
+
+use super::kernel::{self, Image, Kernel};
+use super::machine::Machine;
+use super::{initramfs, programs};
+use crate::command::{root, run, target_dir};
+use crate::tally::Tally;
+use crate::test::SKIPPED;
+
+const GUEST: &str = include_str!("guest");
+
+/// What the environment says to the tests.
+const TOLD: &str = "SWBPF_TEST_";
+
+/// Names the file to which a test adds its figures.
+const FIGURES: &str = "SWBPF_TESTS_FIGURES";
+
+/// Where a machine sees the directory that it shares.
+const SHARE: &str = "/run/vm";
+
+/// What is to be run.
+pub struct Selection {
+    /// The test programs.
+    pub programs: Vec<String>,
+    /// What is given to each.
+    pub harness: Vec<String>,
+    /// Whether the kernel programs are looked at as well, for the tables.
+    pub measure: bool,
+    /// How long a machine may take.
+    pub limit: Duration,
+}
+
+/// A directory of the build, for one run at a time.
+pub struct Place {
+    cache: PathBuf,
+    /// Of the run: sockets and logs.
+    scratch: PathBuf,
+    /// What a machine shares with this host.
+    share: PathBuf,
+    _lock: File,
+}
+
+impl Place {
+    /// Waits until nobody else has it.
+    pub fn take() -> Result<Self> {
+        let cache = target_dir().join("vm");
+        fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+        let lock = File::create(cache.join("lock"))?;
+        lock.lock().context("cannot wait for another run")?;
+        let scratch = cache.join("run");
+        Ok(Self {
+            share: scratch.join("share"),
+            scratch,
+            cache,
+            _lock: lock,
+        })
+    }
+
+    /// Boots `kernel`, with memory counted in a hierarchy of version 1 or in one of version 2, and runs the programs in it.
+    pub fn run(&self, kernel: Kernel, v1: bool, selection: &Selection, tally: &mut Tally) -> Result<()> {
+        let image = Image::fetch(kernel, &self.cache)?;
+        self.lay(selection)?;
+        fs::write(self.share.join("guest"), GUEST)?;
+        fs::write(self.share.join("settings"), settings(selection)?)?;
+        let initramfs = self.scratch.join("initramfs");
+        initramfs::write(
+            &image.modules,
+            &kernel::busybox(&self.cache)?,
+            &root(),
+            &initramfs,
+        )?;
+        let machine = Machine {
+            vmlinuz: &image.vmlinuz,
+            initramfs: &initramfs,
+            cgroup: if v1 { "v1" } else { "v2" },
+            share: &self.share,
+            scratch: &self.scratch,
+            limit: selection.limit,
+        };
+        let code = machine.run(tally);
+        self.move_skipped(tally);
+        note_silent_failure(code? == 0, tally);
+        Ok(())
+    }
+
+    /// Runs the programs on this host.
+    pub fn run_here(&self, selection: &Selection, tally: &mut Tally) -> Result<()> {
+        self.lay(selection)?;
+        let mut is_good = true;
+        for name in &selection.programs {
+            println!("     Running {name} here");
+            let mut program = Command::new(self.share.join("deps").join(name));
+            program
+                .args(&selection.harness)
+                .envs(noted_in(&self.share))
+                .current_dir(tests_directory())
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped());
+            let mut program = program.spawn().with_context(|| format!("cannot start {name}"))?;
+            if let Some(stdout) = program.stdout.take() {
+                tally.listen(stdout, io::stdout())?;
+            }
+            is_good &= program.wait()?.success();
+        }
+        self.move_skipped(tally);
+        note_silent_failure(is_good, tally);
+        if selection.measure {
+            let measured = File::create(self.share.join("measured"))?;
+            run(Command::new(self.share.join("kernels"))
+                .arg("measure")
+                .stdout(measured))?;
+        }
+        Ok(())
+    }
+
+    /// Puts what came out of the last run into the tables of `file`.
+    pub fn write(&self, file: &Path, tally: &Tally) -> Result<()> {
+        let mut row = Command::new(self.share.join("kernels"));
+        row.arg("row").arg("--write").arg(file);
+        row.arg("--measured").arg(self.share.join("measured"));
+        row.arg("--spikes").arg(self.share.join("figures"));
+        row.arg("--tests")
+            .args([tally.passed, tally.failed, tally.skipped].map(|count| count.to_string()));
+        run(&mut row)
+    }
+
+    /// Clears what the last run left, and lays the programs of this one.
+    fn lay(&self, selection: &Selection) -> Result<()> {
+        let scratch = self.scratch.display();
+        if self.scratch.exists() {
+            fs::remove_dir_all(&self.scratch).with_context(|| format!("cannot clear {scratch}"))?;
+        }
+        fs::create_dir_all(&self.share).with_context(|| format!("cannot make {scratch}"))?;
+        programs::lay(&selection.programs, &self.share)
+    }
+
+    fn move_skipped(&self, tally: &mut Tally) {
+        // There is no such file where nothing was skipped.
+        tally.move_skipped(&fs::read_to_string(self.share.join("skipped")).unwrap_or_default());
+    }
+}
+
+/// Counts a program that died before it could report.
+fn note_silent_failure(is_good: bool, tally: &mut Tally) {
+    if !is_good && tally.failed == 0 {
+        tally.failed += 1;
+    }
+}
+
+/// Where cargo runs the tests.
+fn tests_directory() -> PathBuf {
+    root().join("tests")
+}
+
+/// Where the tests note what is not told by their output.
+fn noted_in(share: &Path) -> [(&'static str, PathBuf); 2] {
+    [(SKIPPED, share.join("skipped")), (FIGURES, share.join("figures"))]
+}
+
+/// What the script `guest` reads: words of a shell.
+fn settings(selection: &Selection) -> Result<String> {
+    let quoted = |words: &[String]| shlex::try_join(words.iter().map(String::as_str));
+    let mut lines = vec![
+        format!("tests=({})", quoted(&selection.programs)?),
+        format!("harness=({})", quoted(&selection.harness)?),
+        format!("directory={}", quoted(&[text(&tests_directory())?])?),
+        format!("measure={}", if selection.measure { "yes" } else { "" }),
+    ];
+    let mut environment: Vec<_> = env::vars().filter(|(name, _)| name.starts_with(TOLD)).collect();
+    for (name, path) in noted_in(Path::new(SHARE)) {
+        environment.push((name.to_owned(), text(&path)?));
+    }
+    for (name, value) in environment {
+        lines.push(format!("export {}", quoted(&[format!("{name}={value}")])?));
+    }
+    lines.push(String::new());
+    Ok(lines.join("\n"))
+}
+
+fn text(path: &Path) -> Result<String> {
+    let text = path
+        .to_str()
+        .with_context(|| format!("{} is no text", path.display()))?;
+    Ok(text.to_owned())
+}
