@@ -122,6 +122,12 @@ fn is_needed(part: usize) -> bool {
     part == ANON || part == SHMEM || part == KERNEL
 }
 
+/// Whether a part lies within needed memory without being counted in its sum.
+#[inline(always)]
+fn is_within(part: usize) -> bool {
+    part == PAGE_TABLES || part == THP
+}
+
 /// Counts a change for the slot of `key` and all above it.
 #[inline(always)]
 fn account_up(mut key: u64, part: u64, change: i64) {
@@ -134,7 +140,9 @@ fn account_up(mut key: u64, part: u64, change: i64) {
 }
 
 /// One addition to needed memory, and the maximum of what stood before and after it. The part follows last: while the
-/// level falls from a peak, the parts are still those of the peak. The key of the slot above is returned.
+/// level falls from a peak, the parts are still those of the peak. Some kernels take page tables out of the statistics by
+/// thousands before they give the first one back: so the level counts as left already when these fall. The key of the slot
+/// above is returned.
 ///
 /// A function of integers that the linker lets others see: the verifier checks it once, and not anew on each level.
 #[unsafe(no_mangle)]
@@ -159,6 +167,9 @@ extern "C" fn account(key: u64, part: u64, change: i64) -> u64 {
         if tracked.is_target() {
             follow_band(tracked, after);
         }
+    } else if change < 0 && is_within(part) {
+        // SAFETY: a word of the slot.
+        peak::leave(tracked, unsafe { atomic::load(&raw const (*tracked.slot).now) });
     }
     if part < PARTS {
         // SAFETY: a word of the slot.

@@ -49,6 +49,12 @@ pub fn follow(tracked: Tracked, before: u64, after: u64) {
     }
 }
 
+/// The level is about to fall, and the parts with it.
+#[inline(never)]
+pub fn leave(tracked: Tracked, level: u64) {
+    follow(tracked, level, level.wrapping_sub(1));
+}
+
 /// Closes the bucket of the words where `bucket` is a newer one. It ended with the level `before`, and so begins the new
 /// one. A CPU whose clock reading is late writes under the newer bucket: its level counts all the same.
 #[inline(never)]
