@@ -317,10 +317,11 @@ pub struct Program {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Changes of kernel memory that the kernel did not show to the program because it was running on that CPU;
-    /// `error_bound_bytes` holds what they could hide.
-    pub kernel_memory_misses: u64,
-    /// The same of statistics on slab and page tables: no needed memory is among them, and `page_tables_bytes` is not told.
-    pub lru_misses: u64,
+    /// `error_bound_bytes` holds what they could hide. `null` where no one counts them: then each reading is held against the
+    /// kernel's files, and the bound is what these cannot tell.
+    pub kernel_memory_misses: Option<u64>,
+    /// The same of the other statistics. By tracepoints no needed memory is among them. `page_tables_bytes` is not told then.
+    pub lru_misses: Option<u64>,
     /// The same of all other programs.
     pub other_misses: u64,
     /// Notices (births, deaths, kills, new peaks) that found the ring buffer full; no number depends on them, and kills that

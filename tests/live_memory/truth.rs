@@ -72,6 +72,10 @@ pub fn error_bound(summary: &Snapshot) -> u64 {
         (0, 0, 0, 0),
         "{loss:?}"
     );
+    let Some(kernel_memory_misses) = kernel_memory_misses else {
+        // By kprobes no one knows; the kernel's files tell, up to what they lag.
+        return summary.memory.error_bound_bytes.expect("a bound");
+    };
     // Where memory changed at each comparison since the loss there is no bound: a change is at most a batch of 64 pages.
     let at_most = kernel_memory_misses * (64 << 12);
     let bound = summary.memory.error_bound_bytes.unwrap_or(at_most);

@@ -71,7 +71,7 @@ fn ctrl_c_ends_the_step_that_it_started() {
     let slurm = cluster();
     let job = held_by_user(&slurm).to_string();
     let mut command = user(&slurm);
-    let window = format!("--window={}s", scaled(Duration::from_secs(60)).as_secs());
+    let window = format!("--window={}s", scaled(Duration::from_mins(1)).as_secs());
     command.args(["--once", "--all-nodes", "--json", &window, &job]);
     let mut process = Process::start(&mut command);
     wait_until("its step runs", || steps(&slurm, &job).len() == 2);

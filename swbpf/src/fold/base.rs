@@ -54,16 +54,21 @@ impl Part {
         is_lost: false,
     };
 
-    /// Narrows the interval. After a loss it begins anew, and so it does where nothing is left of it, which shows that
-    /// events were lost untold: then it says so.
+    /// Narrows the interval. Where nothing is left of it, events were lost: it begins anew, and says so. Where events may have
+    /// been lost and it stands nevertheless, they hide in what the comparison cannot tell.
     fn learn(&mut self, low: i64, high: i64) -> bool {
-        let (was_low, was_high) = self.now.filter(|_| !self.is_lost).unwrap_or((low, high));
+        let (was_low, was_high) = self.now.unwrap_or((low, high));
         let narrowed = (was_low.max(low), was_high.min(high));
         let agrees = narrowed.0 <= narrowed.1;
-        if !agrees || self.is_lost {
+        if !agrees {
             self.hull = union(self.now, self.hull);
+            self.now = Some((low, high));
+        } else if self.is_lost {
+            self.hull = union(Some((low, high)), self.hull);
+            self.now = Some((was_low, was_high));
+        } else {
+            self.now = Some(narrowed);
         }
-        self.now = Some(if agrees { narrowed } else { (low, high) });
         self.is_lost = false;
         agrees
     }
@@ -108,14 +113,23 @@ impl Base {
         }
     }
 
+    /// Events may have been lost, and no one knows. What stands is as good as the next comparison.
+    pub fn doubt(&mut self) {
+        self.kernel.is_lost = true;
+        self.lru.is_lost = true;
+    }
+
     /// Events of kernel memory were lost: memory that an interrupt gave back while the same program ran on that CPU.
     ///
     /// Anonymous and shared memory cannot be lost so: the kernel counts them in process context alone, where the mapping
     /// is made or undone (`__folio_add_rmap`, `__folio_remove_rmap`, `shmem_add_to_page_cache`,
     /// `filemap_unaccount_folio`). What the program on LRU pages misses are statistics of slab and page tables.
-    pub fn lose_kernel(&mut self) {
+    ///
+    /// That holds for tracepoints, under which no one else comes to the CPU, and for functions that are called under the locks
+    /// of page tables, except on kernels for real time.
+    pub fn lose(&mut self, lru_too: bool) {
         self.kernel.is_lost = true;
-        self.rebased += 1;
+        self.lru.is_lost |= lru_too;
     }
 
     /// Takes one comparison. What is known exactly is compared only with what is exact.
@@ -205,7 +219,7 @@ mod tests {
     #[test]
     fn a_loss_widens_the_bound_by_what_it_could_hide() {
         let mut base = Base::from_birth(2);
-        base.lose_kernel();
+        base.lose(false);
         assert_eq!((base.kernel(), base.bound()), (Some(0), None));
         base.learn(Evidence {
             kernel: Some(3),
@@ -214,6 +228,24 @@ mod tests {
         assert_eq!(
             (base.kernel(), base.bound(), base.rebased()),
             (Some(3), Some(3), 1)
+        );
+    }
+
+    #[test]
+    fn a_doubt_leaves_what_stands_and_tells_what_could_hide() {
+        let mut base = Base::from_birth(2);
+        base.doubt();
+        assert_eq!((base.pages(), base.bound()), (Some(0), None));
+        base.learn(evidence(100, false));
+        assert_eq!(
+            (base.lru(), base.bound(), base.rebased()),
+            (Some(0), Some(100 + 256), 0)
+        );
+        base.doubt();
+        base.learn(evidence(1_000, true));
+        assert_eq!(
+            (base.lru(), base.bound(), base.rebased()),
+            (Some(1_000), Some(1_156), 1)
         );
     }
 

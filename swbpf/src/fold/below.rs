@@ -157,9 +157,14 @@ impl Rows {
         }
     }
 
-    /// Kernel memory events were lost.
-    pub fn lose_kernel(&mut self) {
-        self.live.values_mut().for_each(|row| row.base.lose_kernel());
+    /// Events may have been lost, and no one knows.
+    pub fn doubt(&mut self) {
+        self.live.values_mut().for_each(|row| row.base.doubt());
+    }
+
+    /// Events were lost.
+    pub fn lose(&mut self, lru_too: bool) {
+        self.live.values_mut().for_each(|row| row.base.lose(lru_too));
     }
 
     /// Whether a comparison with its files would tell more of this cgroup.

@@ -153,6 +153,13 @@ impl Fold {
             "loss",
             "nothing is counted between two looks",
         );
+        for key in ["loss.kernel_memory_misses", "loss.lru_misses"] {
+            because.unless(
+                !self.last.losses().is_untold,
+                key,
+                "not every kernel counts the runs of kprobes that it skips",
+            );
+        }
         because.unless(exit.is_some(), "exit", "no command of sw-bpf's own has ended");
         if let Some(exit) = exit {
             because.unless(exit.code.is_some(), "exit.code", "a signal ended the command");

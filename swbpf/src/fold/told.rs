@@ -91,7 +91,8 @@ impl Fold {
 
     /// Whether statistics were not seen that page tables may be among.
     pub(super) fn misses_page_tables(&self) -> bool {
-        self.last.losses().lruvec_misses > self.first.losses().lruvec_misses
+        let (first, last) = (self.first.losses(), self.last.losses());
+        last.is_untold || last.lruvec_misses > first.lruvec_misses
     }
 
     /// Time by level since the begin.

@@ -254,10 +254,16 @@ impl Fold {
     /// Compares slot and files where it tells something: before the base is exact, and after a loss.
     fn learn(&mut self, before: Losses) {
         let now = self.last.losses();
-        let has_lost = self.readings > 1 && now.state_misses > before.state_misses;
-        if has_lost && self.subject.memory_not_counted.is_none() {
-            self.base.lose_kernel();
-            self.below.lose_kernel();
+        let lru = now.lru_is_missable && now.lruvec_misses > before.lruvec_misses;
+        let has_lost = lru || now.state_misses > before.state_misses;
+        if self.readings > 1 && self.subject.memory_not_counted.is_none() {
+            if has_lost {
+                self.base.lose(lru);
+                self.below.lose(lru);
+            } else if now.is_untold {
+                self.base.doubt();
+                self.below.doubt();
+            }
         }
         if self.subject.memory_not_counted.is_none()
             && self.base.bound() != Some(0)
@@ -306,9 +312,10 @@ impl Fold {
     fn loss(&self) -> Option<Loss> {
         self.last.kernel.as_ref()?;
         let (first, now) = (self.first.losses(), self.last.losses());
+        let told = |misses: u64| (!now.is_untold).then_some(misses);
         Some(Loss {
-            kernel_memory_misses: now.state_misses.saturating_sub(first.state_misses),
-            lru_misses: now.lruvec_misses.saturating_sub(first.lruvec_misses),
+            kernel_memory_misses: told(now.state_misses.saturating_sub(first.state_misses)),
+            lru_misses: told(now.lruvec_misses.saturating_sub(first.lruvec_misses)),
             other_misses: now.other_misses.saturating_sub(first.other_misses),
             notices_dropped: now.notices_dropped.saturating_sub(first.notices_dropped),
             collisions: now.collisions.saturating_sub(first.collisions),

@@ -39,6 +39,8 @@ pub struct Facts {
     pub capabilities: u64,
     /// Lockdown mode, where the file that tells it can be read.
     pub lockdown: Option<String>,
+    /// Whether it is a kernel for real time (`CONFIG_PREEMPT_RT`).
+    pub is_real_time: bool,
     /// Number of CPUs that are on.
     pub cpus: usize,
 }
@@ -49,6 +51,7 @@ impl Facts {
         let uname = rustix::system::uname();
         Self {
             release: uname.release().to_string_lossy().into_owned(),
+            is_real_time: uname.version().to_string_lossy().contains("PREEMPT_RT"),
             btf: kernfile::read_up_to(Path::new(BTF_PATH), MAX_BTF_BYTES),
             capabilities: effective_capabilities(
                 &fs::read_to_string("/proc/self/status").unwrap_or_default(),
@@ -91,6 +94,9 @@ pub struct Plan {
     pub memory: Choice,
     /// What else is heard.
     pub others: Vec<Choice>,
+    /// Whether the kernel lets others run where it holds the locks of memory: then a function can be entered anew on a CPU
+    /// where a program on it has not ended.
+    pub is_preemptible: bool,
     /// How far a peak can be below the truth because of what the CPUs keep to themselves, in pages.
     pub batch_bound_pages: u64,
 }
@@ -154,6 +160,7 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
         btf: blob,
         release: facts.release.clone(),
         offsets,
+        is_preemptible: facts.is_real_time,
         batch_bound_pages: batch_pages * facts.cpus as u64,
     };
     if let Some(missing) = plan.missing() {
@@ -172,6 +179,7 @@ mod tests {
             btf: Err(io::Error::from(io::ErrorKind::NotFound)),
             capabilities: u64::MAX,
             lockdown: None,
+            is_real_time: false,
             cpus: 2,
         }
     }

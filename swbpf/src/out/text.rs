@@ -236,7 +236,7 @@ fn lost(page: &mut Page, loss: Option<Loss>) {
         return page.row("lost", &known(None, bytes), "nothing is seen between two looks");
     };
     let events = [
-        ("changes unseen", loss.kernel_memory_misses),
+        ("changes unseen", loss.kernel_memory_misses.unwrap_or(0)),
         ("runs skipped", loss.other_misses),
         ("dropped notices", loss.notices_dropped),
         ("maxima given up", loss.collisions),
@@ -246,8 +246,13 @@ fn lost(page: &mut Page, loss: Option<Loss>) {
         ("new bases", loss.rebased),
     ];
     let some: Vec<_> = events.iter().filter(|(_, count)| *count > 0).collect();
+    if loss.kernel_memory_misses.is_none() {
+        page.row("lost", &known(None, bytes), "what kprobes miss is not counted");
+    } else if some.is_empty() {
+        page.row("lost", "nothing", "");
+    }
     if some.is_empty() {
-        return page.row("lost", "nothing", "");
+        return;
     }
     let note = some
         .iter()

@@ -12,7 +12,10 @@ use swbpf_common::{
 use super::{Probe, SlotId, track::monotonic_ns};
 use crate::{
     error::Error,
-    kernel::{ladder::Counts, layout},
+    kernel::{
+        ladder::{Counts, Rung},
+        layout,
+    },
 };
 
 /// Tries to read a slot between two changes of it before a reading that mixes both is taken.
@@ -131,6 +134,10 @@ pub struct Losses {
     pub state_misses: u64,
     /// Skipped runs of all others.
     pub other_misses: u64,
+    /// Whether changes of anonymous and shared memory can be among what is skipped.
+    pub lru_is_missable: bool,
+    /// Whether there may be skipped runs that are counted nowhere.
+    pub is_untold: bool,
     /// Notices that found no room.
     pub notices_dropped: u64,
     /// Compare-exchange loops given up.
@@ -206,7 +213,11 @@ impl Probe {
 
     /// Reads what was lost.
     pub fn losses(&self) -> Result<Losses, Error> {
-        let mut losses = Losses::default();
+        let mut losses = Losses {
+            lru_is_missable: self.lru_is_missable,
+            is_untold: self.rung() == Rung::Kprobe,
+            ..Losses::default()
+        };
         for (program, stats) in self.program_stats()? {
             *match program.counts {
                 Counts::Lruvec => &mut losses.lruvec_misses,

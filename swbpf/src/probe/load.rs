@@ -70,6 +70,7 @@ pub struct Probe {
     /// Keeps the links: dropped, the programs are detached.
     _ebpf: Ebpf,
     climbed: Climbed,
+    pub(super) lru_is_missable: bool,
     pub(super) attached: Vec<(PlannedProgram, ProgramFd)>,
     pub(super) look: ProgramFd,
     pub(super) tracked: HashMap<MapData, u64, u32>,
@@ -108,6 +109,11 @@ impl Probe {
         let climbed = climb(&mut ebpf, plan, &btf)?;
         Ok(Self {
             attached: climbed.attached(&mut ebpf)?,
+            lru_is_missable: match climbed.rung {
+                Rung::Tracepoint => false,
+                Rung::Fentry => plan.is_preemptible,
+                Rung::Kprobe => true,
+            },
             climbed,
             look,
             tracked: HashMap::try_from(map(&mut ebpf, "TRACKED")?).context("map TRACKED")?,

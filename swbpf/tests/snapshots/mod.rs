@@ -99,7 +99,11 @@ pub fn kernel() -> Snapshot {
             signal: None,
         }),
         probes: kernel_probes(),
-        loss: Some(Loss::default()),
+        loss: Some(Loss {
+            kernel_memory_misses: Some(0),
+            lru_misses: Some(0),
+            ..Loss::default()
+        }),
         overhead: Overhead {
             agent_cpu_percent: Some(0.13),
             ns_per_event: Some(41.2),
@@ -263,8 +267,8 @@ pub fn attached() -> Snapshot {
         reason: Some("this kernel has no such hook; kills for want of memory are not seen".into()),
     });
     snapshot.loss = Some(Loss {
-        kernel_memory_misses: 12,
-        lru_misses: 0,
+        kernel_memory_misses: Some(12),
+        lru_misses: Some(0),
         other_misses: 0,
         rebased: 1,
         ..Loss::default()
