@@ -67,6 +67,7 @@ fn where_an_lruvec_has_its_cgroup_differs() {
 /// What would be tried on a kernel, best first.
 fn planned(kernel: &str) -> Plan {
     let mut facts = Facts {
+        is_real_time: false,
         release: kernel.to_owned(),
         btf: Ok(blob(kernel)),
         capabilities: u64::MAX,

@@ -47,6 +47,18 @@ fn top(comm: &str, pid: u32, rss_bytes: u64) -> TopProcess {
     }
 }
 
+const NOTHING_LOST: Loss = Loss {
+    kernel_memory_misses: Some(0),
+    lru_misses: Some(0),
+    other_misses: 0,
+    notices_dropped: 0,
+    collisions: 0,
+    unseen_switches: 0,
+    without_row: 0,
+    too_deep: 0,
+    rebased: 0,
+};
+
 /// A short command, everything known of it.
 pub fn kernel() -> Snapshot {
     Snapshot {
@@ -99,11 +111,7 @@ pub fn kernel() -> Snapshot {
             signal: None,
         }),
         probes: kernel_probes(),
-        loss: Some(Loss {
-            kernel_memory_misses: Some(0),
-            lru_misses: Some(0),
-            ..Loss::default()
-        }),
+        loss: Some(NOTHING_LOST),
         overhead: Overhead {
             agent_cpu_percent: Some(0.13),
             ns_per_event: Some(41.2),
@@ -271,7 +279,7 @@ pub fn attached() -> Snapshot {
         lru_misses: Some(0),
         other_misses: 0,
         rebased: 1,
-        ..Loss::default()
+        ..NOTHING_LOST
     });
     snapshot
 }
