@@ -167,11 +167,12 @@ extern "C" fn account(key: u64, part: u64, change: i64) -> u64 {
         if tracked.is_target() {
             follow_band(tracked, after);
         }
-    } else if change < 0 && is_within(part) {
-        // SAFETY: a word of the slot.
-        peak::leave(tracked, unsafe { atomic::load(&raw const (*tracked.slot).now) });
     }
     if part < PARTS {
+        if change < 0 && is_within(part) {
+            // SAFETY: a word of the slot.
+            peak::leave(tracked, unsafe { atomic::load(&raw const (*tracked.slot).now) });
+        }
         // SAFETY: a word of the slot.
         unsafe { atomic::fetch_add((&raw mut (*tracked.slot).parts[part]).cast(), change as u64) };
     }
