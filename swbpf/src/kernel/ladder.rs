@@ -86,13 +86,19 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Leaves out the ways that are of none of these rungs.
-    pub fn keep(&mut self, rungs: &[Rung]) {
-        let rung = |way: &Vec<PlannedProgram>| way.first().map(|program| program.hook.rung);
-        let left_out = self
-            .ways
-            .extract_if(.., |way| rung(way).is_none_or(|rung| !rungs.contains(&rung)));
-        let reasons = left_out.filter_map(|way| Some((rung(&way)?, "another was asked for".to_owned())));
+    /// The rung of each way.
+    pub fn rungs(&self) -> impl Iterator<Item = Rung> {
+        self.ways.iter().filter_map(|way| Some(way.first()?.hook.rung))
+    }
+
+    /// Leaves out the ways that are of another rung.
+    pub fn keep(&mut self, rung: Rung) {
+        let left_out = self.rungs().filter(|other| *other != rung);
+        let reasons: Vec<_> = left_out
+            .map(|other| (other, "another was asked for".to_owned()))
+            .collect();
+        self.ways
+            .retain(|way| way.iter().all(|program| program.hook.rung == rung));
         self.refused.extend(reasons);
         self.refused.sort_by_key(|(rung, _)| *rung);
     }

@@ -102,11 +102,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The same on this rung alone; tracepoints that tell other things than memory stay.
+    /// The same on this rung alone; what has no hook of its kind is heard by a tracepoint.
     pub fn on(mut self, rung: Rung) -> Result<Self, Error> {
-        self.memory.keep(&[rung]);
+        self.memory.keep(rung);
         for other in &mut self.others {
-            other.keep(&[Rung::Tracepoint, rung]);
+            let has_rung = other.rungs().any(|other| other == rung);
+            other.keep(if has_rung { rung } else { Rung::Tracepoint });
         }
         if self.memory.ways.is_empty() {
             return Err(self.hook_absent(&self.memory));

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// Characters of a verifier's refusal that are told.
+const REFUSAL: usize = 200;
+
 /// What was attached.
 pub struct Climbed {
     /// By which kind of hook changes of memory are heard.
@@ -133,7 +136,33 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, hook: Hook, btf: &Btf) -> anyhow::Res
             ));
         }
     };
-    attached.with_context(|| format!("attach program {name} to {hook}"))
+    attached
+        .map_err(briefly)
+        .with_context(|| format!("attach program {name} to {hook}"))
+}
+
+/// An error in one line: of a verifier's log, which may have thousands, the line that says what it refused.
+fn briefly(error: ProgramError) -> anyhow::Error {
+    let ProgramError::LoadError {
+        io_error,
+        verifier_log,
+    } = error
+    else {
+        return error.into();
+    };
+    let log = verifier_log.to_string();
+    let is_sum = |line: &str| {
+        ["verification time", "stack depth", "processed"]
+            .iter()
+            .any(|sum| line.starts_with(sum))
+    };
+    let refusal = log.lines().rev().find(|line| !line.is_empty() && !is_sum(line));
+    let refusal: String = refusal
+        .unwrap_or("no word of the verifier")
+        .chars()
+        .take(REFUSAL)
+        .collect();
+    anyhow::Error::new(io_error).context(refusal)
 }
 
 /// A program of the object.
