@@ -10,11 +10,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::command::record;
 use support::measure::{program, wait_until};
+use support::pace::factor;
 use support::slurm::{Answer, Config, JobId, Slurm, cgroups, run};
 use tempfile::TempDir;
 
 /// Seconds within which sw-bpf is to be ready. Its programs are verified anew for each job, and a busy machine takes its time.
 const PATIENT: u32 = 30;
+
+/// Most that the scripts wait for sw-bpf, in seconds.
+const MOST_LIMIT: u32 = 59;
 
 /// In it, by its path as the scripts have it, and by its name here.
 const PLACES: [(&str, &str); 4] = [
@@ -60,13 +64,14 @@ impl Hooks {
         hooks
     }
 
-    /// Writes the settings.
+    /// Writes the settings; sw-bpf is to be ready within `limit` seconds, as [`limit`].
     pub fn set(&self, sw_bpf: &Path, limit: u32, more: &str) {
         let records = self.records();
         let text = format!(
-            "SW_BPF=\"{}\"\nRECORD_DIR={}\nLIMIT={limit}\n{more}",
+            "SW_BPF=\"{}\"\nRECORD_DIR={}\nLIMIT={}\n{more}",
             sw_bpf.display(),
-            records.display()
+            records.display(),
+            self::limit(limit)
         );
         self.write("settings", 0o644, &text);
     }
@@ -181,6 +186,11 @@ impl Hooks {
         };
         numbers.filter(is_ours).filter_map(Pid::from_raw).collect()
     }
+}
+
+/// Seconds of a machine of today, as they are here and as the scripts can wait.
+pub fn limit(seconds: u32) -> u32 {
+    (seconds * factor()).min(MOST_LIMIT)
 }
 
 impl Drop for Hooks {

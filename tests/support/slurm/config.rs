@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use super::cgroups;
+use crate::pace::factor;
 
 const SLURM: &str = include_str!("slurm.conf");
 const SLURMDBD: &str = include_str!("slurmdbd.conf");
@@ -50,7 +51,7 @@ pub struct Config {
     pub accounting: bool,
     /// What looks at the memory of jobs.
     pub gather: Gather,
-    /// How often it looks.
+    /// How often it looks: every so many seconds, each as long as [`factor`] says, as all that jobs do takes longer then.
     pub gather_seconds: u32,
     /// Whether jobs are held to the memory that they ask for: `ConstrainRAMSpace`.
     pub constrain_ram: bool,
@@ -102,7 +103,7 @@ impl Config {
         let values = [
             ("host", HOST),
             ("gather", self.gather.name()),
-            ("seconds", &self.gather_seconds.to_string()),
+            ("seconds", &(self.gather_seconds * factor()).to_string()),
             ("accounting", &self.accounting_lines()),
             ("hooks", &self.hook_lines()),
             ("extra", &lines(&self.slurm_conf)),
