@@ -90,13 +90,15 @@ fn who_is_left_behind_is_told_and_left_alone() {
     remove(&cgroup_of(&summary));
 }
 
-/// Removes a cgroup whose last process is about to end.
+/// Removes a cgroup whose last process is about to end, and on version 2 the one below it that the command was in.
 fn remove(cgroup: &Path) {
     for dir in directories(cgroup) {
-        wait_until("the cgroup is empty", || {
-            let removed = fs::remove_dir(&dir);
-            removed.is_ok() || !dir.exists()
-        });
+        for dir in [dir.join("command"), dir] {
+            wait_until("the cgroup is empty", || {
+                let removed = fs::remove_dir(&dir);
+                removed.is_ok() || !dir.exists()
+            });
+        }
     }
 }
 

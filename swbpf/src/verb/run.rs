@@ -46,6 +46,8 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     };
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    // Only now: what the kernel needs for it is charged to the cgroup that is measured.
+    own.allow_nesting()?;
     let mut child = start(&run.command, &own, signals.inherited())?;
     let status = follow(&mut meter, &mut child, &signals, |meter| {
         keeper.keep(|| meter.snapshot(Kind::Progress, None));

@@ -65,7 +65,7 @@ impl Machine<'_> {
         let _servers = [
             self.serve("host", Path::new("/"), "ro", "always")?,
             self.serve("repository", &root(), "ro", "auto")?,
-            self.serve("share", self.share, "rw", "auto")?,
+            self.serve("share", self.share, "rw", "always")?,
         ];
         let mut qemu = bound(QEMU);
         qemu.args(self.arguments()?)

@@ -5,7 +5,7 @@ mod remove;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::membership::{self, Membership};
@@ -14,6 +14,9 @@ use parent::Parent;
 
 /// Highest number in a name: cgroups left behind by earlier processes of the same id can hold lower ones.
 const MAX_NUMBER: u32 = 999;
+
+/// The one below it that processes join.
+const INSIDE: &str = "command";
 
 /// How long the kernel may take to let go of processes that have just ended.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -26,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct OwnCgroup {
     cgroup: Cgroup,
     made: Made,
+    /// Where processes join instead of in the first directory.
+    inside: Option<PathBuf>,
     is_done: bool,
 }
 
@@ -77,6 +82,7 @@ impl OwnCgroup {
         Ok(Self {
             cgroup: Cgroup::new(main, places)?,
             made,
+            inside: None,
             is_done: false,
         })
     }
@@ -114,18 +120,35 @@ impl OwnCgroup {
         }
     }
 
+    /// Has the processes join one below it, where that is what lets them make others whose memory is counted here: on version
+    /// 2, where processes in a cgroup bar it from having children that count memory. Before the command starts.
+    pub fn allow_nesting(&mut self) -> Result<(), CgroupError> {
+        let Some(dir) = self.cgroup.dir(Controller::Memory) else {
+            return Ok(());
+        };
+        if dir.version == Version::V2 {
+            write(&dir.path.join("cgroup.subtree_control"), "+memory")?;
+            let inside = dir.path.join(INSIDE);
+            fs::create_dir(&inside).map_err(|e| CgroupError::from_io("make", &inside, e))?;
+            self.inside = Some(inside);
+        }
+        Ok(())
+    }
+
     /// What the child needs to move itself in.
     pub fn join_files(&self) -> Result<JoinFiles, CgroupError> {
-        let open = |dir: &CgroupDir| {
-            let path = dir.path.join("cgroup.procs");
+        let open = |dir: &Path| {
+            let path = dir.join("cgroup.procs");
             OpenOptions::new()
                 .write(true)
                 .open(&path)
                 .map_err(|e| CgroupError::from_io("open", &path, e))
         };
-        self.made
-            .dirs
-            .iter()
+        let mut dirs: Vec<&Path> = self.made.dirs.iter().map(|dir| dir.path.as_path()).collect();
+        if let (Some(first), Some(inside)) = (dirs.first_mut(), &self.inside) {
+            *first = inside;
+        }
+        dirs.into_iter()
             .map(open)
             .collect::<Result<_, _>>()
             .map(JoinFiles)
