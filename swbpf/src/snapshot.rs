@@ -290,7 +290,7 @@ pub struct Exit {
 /// How the numbers were obtained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
-    /// Kind of hook: `btf_tracepoint`, or `none` where everything is sampled.
+    /// Kind of hook that tells changes of memory: `btf_tracepoint`, `fentry`, `kprobe`, or `none` where everything is sampled.
     pub rung: String,
     /// Why not a better rung; `null` on the best.
     pub reason: Option<String>,

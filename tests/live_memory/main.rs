@@ -13,5 +13,6 @@ mod kernel;
 mod limit;
 mod private;
 mod processes;
+mod sampled;
 mod shared;
 mod truth;

@@ -8,6 +8,11 @@
 /// threshold of `memcg_vmstats_needs_flush`.
 const UNFLUSHED_PAGES_PER_CPU: i64 = 2 * 64;
 
+/// How far the statistics files can be off on so many CPUs, in pages.
+pub fn lag_pages(cpus: usize) -> i64 {
+    UNFLUSHED_PAGES_PER_CPU * cpus as i64
+}
+
 /// What a comparison of slot and files found: pages that the files have more than the slot.
 ///
 /// The slot may change while the files are read; by how much at most, its bucket of time tells.
@@ -108,7 +113,7 @@ impl Base {
         Self {
             lru: Part::UNKNOWN,
             kernel: Part::UNKNOWN,
-            lag_pages: UNFLUSHED_PAGES_PER_CPU * cpus as i64,
+            lag_pages: lag_pages(cpus),
             rebased: 0,
         }
     }

@@ -89,8 +89,8 @@ pub fn counted(peak: &PeakReading, parts: Parts, witnesses: &Witnesses, begin: C
     }
 }
 
-/// As the files showed it at the reading with the highest needed memory; `every_seconds` lie between two readings.
-pub fn sampled(reading: &Reading, begin: Clock, every_seconds: f64) -> Option<Peak> {
+/// As the files showed it at the reading with the highest needed memory; `gap_seconds` lie at most between two readings.
+pub fn sampled(reading: &Reading, begin: Clock, gap_seconds: f64) -> Option<Peak> {
     let told = told(
         Parts::read(&reading.memory)?,
         reading.ns,
@@ -98,7 +98,7 @@ pub fn sampled(reading: &Reading, begin: Clock, every_seconds: f64) -> Option<Pe
         &reading.processes,
     );
     Some(Peak {
-        at_error_seconds: every_seconds,
+        at_error_seconds: gap_seconds,
         ..told
     })
 }

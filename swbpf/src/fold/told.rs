@@ -2,12 +2,11 @@
 
 use super::{
     Fold, KernelReading, Unknown,
-    base::Base,
+    base::{Base, lag_pages},
     levels,
     looks::Looks,
     memory::{self, Parts, hugetlb, page_bytes, rss_sum, to_bytes},
     peak,
-    whole::LOOK_SECONDS,
 };
 use crate::{
     sampled::cgroupfs::MemoryFiles,
@@ -121,12 +120,23 @@ impl Fold {
             },
             now,
             peak_bytes: self.highest.memory.needed(),
-            peak: peak::sampled(&self.highest, self.begin, LOOK_SECONDS),
+            peak: peak::sampled(&self.highest, self.begin, self.gap_ns as f64 / 1e9),
             levels: None,
             timeline: None,
-            error_bound_bytes: None,
-            samples: self.highest.memory.needed().map(|_| self.readings),
+            error_bound_bytes: self.bound_of_samples(),
+            samples: self
+                .highest
+                .memory
+                .needed()
+                .map(|_| self.readings + self.glimpses),
         }
+    }
+
+    /// Needed memory is charged, so it was never above the kernel's own high-water; and the files lag.
+    fn bound_of_samples(&self) -> Option<u64> {
+        let charged = self.last.memory.peak_bytes?;
+        let unseen = charged.checked_sub(self.highest.memory.needed()?)?;
+        Some(unseen.max(lag_pages(self.subject.cpus).unsigned_abs() * page_bytes()))
     }
 
     fn told(&self, needed: Needed, files: &MemoryFiles) -> Memory {

@@ -16,11 +16,9 @@ use super::{
 use crate::{
     job::cgroup::slurm::Role,
     probe::{Losses, PeakReading},
+    sampled::cgroupfs::MemoryFiles,
     snapshot::{Coverage, Exit, Kind, Loss, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
-
-/// Seconds between two looks.
-pub(super) const LOOK_SECONDS: f64 = 1.0;
 
 /// What is measured, and how; it does not change meanwhile.
 #[derive(Debug, Clone)]
@@ -57,6 +55,10 @@ pub struct Fold {
     /// The reading with the highest needed memory by the files.
     pub(super) highest: Reading,
     pub(super) readings: u64,
+    /// How often memory alone was read between them, and the longest time between any two of all.
+    pub(super) glimpses: u64,
+    pub(super) gap_ns: u64,
+    glimpsed_ns: u64,
     pub(super) looks: u64,
     pub(super) each_second: Looks,
     pub(super) each_30_s: Looks,
@@ -82,6 +84,7 @@ impl Fold {
         } else {
             Base::unknown(subject.cpus)
         };
+        let first_ns = first.ns;
         let mut fold = Self {
             subject,
             begin,
@@ -92,6 +95,9 @@ impl Fold {
             highest: first.clone(),
             first,
             readings: 1,
+            glimpses: 0,
+            gap_ns: 0,
+            glimpsed_ns: first_ns,
             looks: 0,
             each_second: Looks::every(1),
             each_30_s: Looks::every(30),
@@ -116,10 +122,32 @@ impl Fold {
             reading.keep_last(&self.last);
         }
         let losses = self.last.losses();
+        self.see(reading.ns);
         self.previous = std::mem::replace(&mut self.last, reading);
         self.readings += 1;
         self.learn(losses);
         self.keep_maxima();
+    }
+
+    /// Takes what the files say of memory between two readings, where only files tell it.
+    pub fn glimpse(&mut self, memory: MemoryFiles, ns: u64) {
+        self.glimpses += 1;
+        self.see(ns);
+        if memory.needed() > self.highest.memory.needed() {
+            self.highest = Reading {
+                ns,
+                memory,
+                // They were not looked at.
+                processes: Vec::new(),
+                ..self.last.clone()
+            };
+        }
+    }
+
+    /// Memory was seen at `ns`.
+    fn see(&mut self, ns: u64) {
+        self.gap_ns = self.gap_ns.max(ns.saturating_sub(self.glimpsed_ns));
+        self.glimpsed_ns = ns;
     }
 
     /// Whether it is known how far the numbers can be off.

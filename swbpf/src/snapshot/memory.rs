@@ -16,7 +16,8 @@ pub struct Memory {
     pub needed_peak_bytes: Option<u64>,
     /// How many readings `needed_peak_bytes` rests on; `null` where every change was counted.
     pub needed_peak_samples: Option<u64>,
-    /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way.
+    /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way. Sampled: up to the kernel's own
+    /// high-water with file cache, `peak_bytes`.
     pub error_bound_bytes: Option<u64>,
     /// Anonymous memory at this moment.
     pub anon_bytes: Option<u64>,

@@ -14,6 +14,9 @@ use crate::error::Error;
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Time between two glimpses at memory, where nothing tells of its changes.
+const GLIMPSE: Duration = Duration::from_millis(50);
+
 /// Why a measurement ended.
 pub enum End<T> {
     /// The target has ended.
@@ -42,6 +45,8 @@ pub async fn listen<T>(
     let notices = notices(meter)?;
     let mut looks = interval_at(Instant::now() + LOOK, LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut glimpses = interval_at(Instant::now() + GLIMPSE, GLIMPSE);
+    glimpses.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         let calibrated = meter.calibrator().left();
         let left = meter
@@ -59,6 +64,7 @@ pub async fn listen<T>(
                 }
             }
             () = sleep(calibrated.unwrap_or_default()), if calibrated.is_some() => meter.end_calibration(),
+            _ = glimpses.tick(), if meter.is_sampled() => meter.glimpse(),
             _ = looks.tick() => {
                 meter.look()?;
                 if each_look(meter)? {

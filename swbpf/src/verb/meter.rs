@@ -24,6 +24,8 @@ use crate::{
 
 /// Reading the cgroups below the target on notices may take one part in this many of the time: a job can make very many.
 const ROWS_SHARE: u64 = 10;
+/// The same of glimpses at memory.
+const GLIMPSE_SHARE: u64 = 50;
 /// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
 const SETTLE_TRIES: usize = 20;
 /// Time between two of them.
@@ -44,6 +46,8 @@ pub struct Meter {
     was_populated: bool,
     /// When the cgroups below the target may be read again on a notice.
     next_rows_ns: u64,
+    /// When memory may be glimpsed at again.
+    next_glimpse_ns: u64,
 }
 
 impl Meter {
@@ -83,6 +87,7 @@ impl Meter {
             hears_end,
             was_populated: false,
             next_rows_ns: 0,
+            next_glimpse_ns: 0,
         };
         meter.read_below()?;
         Ok(meter)
@@ -124,6 +129,22 @@ impl Meter {
             self.calibrator.begin(&counting.probe);
         }
         Ok(())
+    }
+
+    /// Whether memory is known by what the files of its cgroup say now and then.
+    pub fn is_sampled(&self) -> bool {
+        self.counting.is_none() && self.cgroup.dir(Controller::Memory).is_some()
+    }
+
+    /// Reads memory alone, as often as it is cheap.
+    pub fn glimpse(&mut self) {
+        let begin_ns = monotonic_ns();
+        if begin_ns >= self.next_glimpse_ns {
+            let memory = self.scanner.memory(&self.cgroup);
+            let end_ns = monotonic_ns();
+            self.fold.glimpse(memory, end_ns);
+            self.next_glimpse_ns = end_ns + (end_ns - begin_ns) * GLIMPSE_SHARE;
+        }
     }
 
     /// Takes the last reading.

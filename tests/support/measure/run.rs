@@ -43,13 +43,9 @@ impl Run {
     #[must_use]
     pub fn start(options: &[&str], workload: &[&str]) -> Self {
         let dir = TempDir::new().expect("a directory");
-        let mut command = sw_bpf(&["run", "--json"]);
+        let mut command = sw_bpf(&[&["run"], options, &["--json"]].concat());
         command.arg(dir.path().join(RECORD));
-        command
-            .args(options)
-            .arg("--")
-            .arg(program("workload"))
-            .args(workload);
+        command.arg("--").arg(program("workload")).args(workload);
         command.stderr(File::create(dir.path().join(TOLD)).expect("a file"));
         Self {
             process: Process::start(&mut command),
