@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use swbpf::error::Error;
 use swbpf::job::cgroup::{Controller, Version};
 use swbpf::kernel::btf::Btf;
 use swbpf::kernel::ladder::Rung;
@@ -64,18 +65,30 @@ fn where_an_lruvec_has_its_cgroup_differs() {
     );
 }
 
-/// What would be tried on a kernel, best first.
-fn planned(kernel: &str) -> Plan {
-    let mut facts = Facts {
-        is_real_time: false,
-        release: kernel.to_owned(),
-        btf: Ok(blob(kernel)),
+/// A host with this BTF, and nothing in the way.
+fn host(release: &str, btf: Vec<u8>) -> Facts {
+    Facts {
+        release: release.to_owned(),
+        btf: Ok(btf),
         capabilities: u64::MAX,
         lockdown: None,
+        is_real_time: false,
         cpus: 2,
-    };
+    }
+}
+
+/// What would be tried on a kernel, best first.
+fn planned(kernel: &str) -> Plan {
     let hierarchy = Hierarchy::Of(Controller::Memory);
-    plan(&mut facts, hierarchy, Version::V2).expect("a plan")
+    plan(&mut host(kernel, blob(kernel)), hierarchy, Version::V2).expect("a plan")
+}
+
+#[test]
+fn a_kernel_without_any_type_lacks_the_hook_first_of_all() {
+    let header = [0x1_eb9f, 24, 0, 0, 0, 1];
+    let empty: Vec<u8> = header.into_iter().flat_map(u32::to_ne_bytes).chain([0]).collect();
+    let refusal = plan(&mut host("4.18", empty), Hierarchy::Unified, Version::V2).err();
+    assert!(matches!(refusal, Some(Error::HookAbsent { hook, .. }) if hook == "mod_memcg_lruvec_state"));
 }
 
 /// The hooks of the first way of each thing that is heard; what none tells, by its name.

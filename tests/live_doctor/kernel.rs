@@ -202,7 +202,8 @@ fn what_this_version_does_without_is_told() {
         return;
     }
     let diagnosis = diagnosed(
-        "umount -a -t bpf; mount -t tmpfs none /run; mkdir /run/sw-bpf; touch /run/sw-bpf/agent.sock; doctor",
+        "umount -a -t bpf; mount -t tmpfs none /mnt; cp \"$0\" /mnt/sw-bpf; mount -t tmpfs none /run; mkdir /run/sw-bpf; \
+         touch /run/sw-bpf/agent.sock; PATH=/nonexistent exec /mnt/sw-bpf doctor --json",
     );
     diagnosis.assert("bpffs", "ok", "not mounted", "");
     diagnosis.assert("agent", "ok", "is no socket", "");

@@ -13,9 +13,10 @@ use super::has_panicked;
 const LINES: usize = 400;
 
 /// Words that lead far into the program, none of which it can work on for long.
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 41] = [
     "run",
     "attach",
+    "doctor",
     "--once",
     "--json",
     "--cgroup",

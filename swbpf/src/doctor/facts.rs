@@ -34,6 +34,8 @@ pub struct Machine {
     pub hostname: String,
     /// Release of the kernel, as `uname -r`.
     pub release: String,
+    /// Whether it is a kernel for real time.
+    pub is_real_time: bool,
     /// Its build, as `uname -v`: it names the preemption model.
     pub build: String,
     /// Architecture, as `uname -m`.

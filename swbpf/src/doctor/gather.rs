@@ -46,7 +46,7 @@ pub async fn facts() -> Facts {
     let hierarchies = Hierarchies::detect();
     let (programs, batch_bound_bytes) = programs::programs(&mut kernel, &bpf, hierarchies.as_ref().ok());
     Facts {
-        machine: machine(kernel.cpus, batch_bound_bytes),
+        machine: machine(&kernel, batch_bound_bytes),
         bpf,
         programs,
         cgroups: hierarchies.as_ref().map(cgroups).map_err(ToString::to_string),
@@ -56,15 +56,16 @@ pub async fn facts() -> Facts {
     }
 }
 
-fn machine(cpus: usize, batch_bound_bytes: Option<u64>) -> Machine {
+fn machine(kernel: &support::Facts, batch_bound_bytes: Option<u64>) -> Machine {
     let uname = rustix::system::uname();
     let told = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     Machine {
         hostname: told(uname.nodename()),
-        release: told(uname.release()),
+        release: kernel.release.clone(),
+        is_real_time: kernel.is_real_time,
         build: told(uname.version()),
         architecture: told(uname.machine()),
-        cpus,
+        cpus: kernel.cpus,
         batch_bound_bytes,
         page_bytes: rustix::param::page_size() as u64,
         tick_ns: tick_ns(),

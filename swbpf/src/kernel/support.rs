@@ -154,19 +154,20 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
     } else {
         0
     };
-    let offsets = layout::offsets(&btf, hierarchy, version, batch_pages).map_err(anyhow::Error::from)?;
-    let plan = Plan {
+    let mut plan = Plan {
         memory: ladder::memory(&btf),
         others: ladder::others(&btf),
         btf: blob,
         release: facts.release.clone(),
-        offsets,
+        offsets: Offsets::default(),
         is_preemptible: facts.is_real_time,
         batch_bound_pages: batch_pages * facts.cpus as u64,
     };
     if let Some(missing) = plan.missing() {
         return Err(plan.hook_absent(missing));
     }
+    // A kernel without the hooks may lack the types too: that it has no hook says more.
+    plan.offsets = layout::offsets(&btf, hierarchy, version, batch_pages).map_err(anyhow::Error::from)?;
     Ok(plan)
 }
 

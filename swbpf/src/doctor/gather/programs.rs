@@ -12,6 +12,8 @@ use crate::probe::{Probe, Room};
 
 /// What `/proc/self/fdinfo` says of the descriptor of a program.
 const COMPILED: &str = "prog_jited:";
+/// Longest reason, in characters: the kernel's verifier can be asked to say more than a person would read.
+const MAX_REASON: usize = 600;
 /// So many descriptors are looked at.
 const MAX_DESCRIPTORS: usize = 1000;
 
@@ -36,7 +38,7 @@ pub fn programs(
     let plan = match plan(kernel, hierarchy, version) {
         Ok(plan) => plan,
         Err(error) => {
-            let reason = error.to_string();
+            let reason = on_one_line(&error.to_string());
             let programs = Programs {
                 plan: Err(reason.clone()),
                 trial: Trial::NotTried(reason),
@@ -79,7 +81,16 @@ fn tried(plan: &Plan, hierarchies: Option<&Hierarchies>, controller: Controller)
             heard: heard(probe.rung(), probe.why_not_better(), probe.programs()),
             is_compiled: are_compiled(),
         },
-        Err(error) => Trial::Failed(error.to_string()),
+        Err(error) => Trial::Failed(on_one_line(&error.to_string())),
+    }
+}
+
+/// The begin of a reason, without line ends.
+fn on_one_line(reason: &str) -> String {
+    let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
     }
 }
 
@@ -150,6 +161,17 @@ fn heard(rung: Rung, why_not_better: Option<&str>, programs: &[PlannedProgram]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_and_stays_on_one_line() {
+        assert_eq!(
+            on_one_line("attach: refused\n  at 1:\n\n"),
+            "attach: refused at 1:"
+        );
+        let long = on_one_line(&"\u{e9}\n".repeat(5000));
+        assert_eq!(long.chars().count(), MAX_REASON + 4);
+        assert!(long.ends_with(" ...") && !long.contains('\n'), "{long}");
+    }
 
     #[test]
     fn descriptors_of_programs_say_whether_they_are_compiled() {

@@ -71,7 +71,7 @@ pub fn agent(agent: &Known<AtPath>) -> Check {
 pub fn preemption(machine: &Machine) -> Check {
     let told = |verdict, found: String, means: &str| Check::new(Topic::Preemption, verdict, found, means);
     let has = |word| machine.build.split_ascii_whitespace().any(|found| found == word);
-    if has("PREEMPT_RT") {
+    if machine.is_real_time {
         return told(
             Verdict::Degraded,
             "PREEMPT_RT".to_owned(),

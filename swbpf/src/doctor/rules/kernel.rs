@@ -178,7 +178,7 @@ fn on(rung: Rung) -> (Verdict, &'static str) {
         ),
         Rung::Kprobe => (
             Verdict::Degraded,
-            "changes of memory are counted, but not every kernel tells of those that it does not show to kprobes",
+            "changes of memory are counted; what kprobes miss is not: error_bound_bytes is what the kernel's files leave open",
         ),
     }
 }

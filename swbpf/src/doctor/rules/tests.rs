@@ -27,6 +27,7 @@ pub fn good() -> Facts {
         machine: Machine {
             hostname: "node1".to_owned(),
             release: "6.18.0".to_owned(),
+            is_real_time: false,
             build: "#1 SMP PREEMPT_DYNAMIC 2026".to_owned(),
             architecture: "x86_64".to_owned(),
             cpus: 8,

@@ -60,7 +60,10 @@ fn what_this_version_does_without_is_a_fact() {
 #[test]
 fn only_a_real_time_kernel_is_interrupted_in_more_places() {
     let build = |build: &str| told(Topic::Preemption, |facts| facts.machine.build = build.to_owned());
-    let check = build("#1 SMP PREEMPT_RT 2026");
+    let check = told(Topic::Preemption, |facts| {
+        facts.machine.is_real_time = true;
+        facts.machine.build = "#1 SMP PREEMPT_RT 2026".to_owned();
+    });
     assert_told(
         &check,
         Verdict::Degraded,
