@@ -250,6 +250,8 @@ pub struct OomKill {
     pub needed_bytes: u64,
     /// Needed peak until then, of the same.
     pub needed_peak_bytes: u64,
+    /// How far these two can be from the truth, either way.
+    pub error_bound_bytes: Option<u64>,
     /// Whose limit was hit.
     pub limit_of: LimitOf,
     /// That limit, page cache among what it holds.

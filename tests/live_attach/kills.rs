@@ -13,8 +13,11 @@ use super::tree::{Tree, batch, end, start_in, step, summary};
 /// above it, until the base is taken anew.
 fn assert_near(kill: &Value, limit: u64, summary: &Value) {
     let needed = kill["needed_bytes"].as_u64().expect("a number");
-    let is_lossy = summary["loss"]["kernel_memory_misses"] != 0;
-    let most = if is_lossy { limit + MIB } else { limit };
+    let bound = kill["error_bound_bytes"].as_u64().unwrap_or_else(|| {
+        assert_ne!(summary["loss"]["kernel_memory_misses"], 0, "{kill}");
+        MIB
+    });
+    let most = limit + bound;
     assert!((limit - MIB..=most).contains(&needed), "{kill}");
 }
 

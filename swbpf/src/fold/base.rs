@@ -82,12 +82,20 @@ impl Part {
         self.now.map(|(low, high)| low.midpoint(high))
     }
 
+    /// All that the truth may have been since the begin.
+    fn range(&self) -> Option<(i64, i64)> {
+        union(self.now, self.hull).filter(|_| !self.is_lost)
+    }
+
     /// How far the middle can be from the truth at any time since the begin.
     fn bound(&self) -> Option<u64> {
-        let (low, high) = union(self.now, self.hull).filter(|_| !self.is_lost)?;
-        let middle = self.middle()?;
-        Some((high - middle).max(middle - low).unsigned_abs())
+        Some(farthest(self.range()?, self.middle()?))
     }
+}
+
+/// How far the ends of an interval are from a number at most.
+fn farthest((low, high): (i64, i64), from: i64) -> u64 {
+    low.abs_diff(from).max(high.abs_diff(from))
 }
 
 /// The least interval that holds both.
@@ -175,6 +183,12 @@ impl Base {
     /// How far the sum can be off, either way, in pages.
     pub fn bound(&self) -> Option<u64> {
         Some(self.lru.bound()? + self.kernel.bound()?)
+    }
+
+    /// How far off so many pages can be that were added to needed memory.
+    pub fn bound_of(&self, pages: i64) -> Option<u64> {
+        let (lru, kernel) = (self.lru.range()?, self.kernel.range()?);
+        Some(farthest((lru.0 + kernel.0, lru.1 + kernel.1), pages))
     }
 
     /// How often it was taken anew.

@@ -179,6 +179,11 @@ impl Rows {
         self.live.get(&cgroup_id).map_or(Some(0), |row| row.base.pages())
     }
 
+    /// How far off so many pages can be that were added to the slot of a cgroup, while it is there.
+    pub fn bound_of(&self, cgroup_id: u64, pages: i64) -> Option<u64> {
+        self.live.get(&cgroup_id)?.base.bound_of(pages)
+    }
+
     /// Until when processes of a step were there: its end, or `now_ns` where one still is. `None` for one that was never seen.
     pub fn step_until(&self, step: StepName, now_ns: u64) -> Option<u64> {
         let is_it = |role: &Role| *role == Role::Step(step);

@@ -16,6 +16,8 @@ use crate::{
 /// failed at it, but other CPUs may have freed memory since.
 const NEAR: u64 = 256;
 
+const NO_BOUND: &str = "events were lost, and nothing could be compared with the kernel's files since";
+
 /// Whether a charge can have failed at this limit.
 pub fn is_hit(limit: &LimitHit) -> bool {
     limit.left <= (limit.pages / NEAR).max((1 << 20) / page_bytes())
@@ -96,6 +98,7 @@ impl Fold {
             went_on_seconds: until_ns.unwrap_or(self.last.ns).saturating_sub(notice.ns) as f64 / 1e9,
             needed_bytes: to_bytes(notice.level + base),
             needed_peak_bytes: to_bytes(notice.peak + base),
+            error_bound_bytes: self.bound_of_kill(kill, base),
             limit_of: kill.limit_of,
             limit_bytes: kill.limit_pages().map(|pages| pages * page_bytes()),
             limit_cgroup: kill
@@ -105,6 +108,17 @@ impl Fold {
         }
     }
 
+    /// A row's own, while it is there; what was lost for the target was lost for all.
+    fn bound_of_kill(&self, kill: &Kill, base: i64) -> Option<u64> {
+        let of_row = kill.measured.and_then(|row| self.below.bound_of(row, base));
+        let of_target = || match kill.measured {
+            Some(_) => self.base.bound(),
+            None => self.base.bound_of(base),
+        };
+        let pages = of_row.or_else(of_target).filter(|_| !self.is_too_deep())?;
+        Some((pages + self.subject.batch_bound_pages) * page_bytes())
+    }
+
     /// The reason of what is not known of a kill: one for all of them.
     pub(super) fn note_kills(&self, unknown: &mut Unknown) {
         if self.last.kernel.is_none() {
@@ -112,6 +126,13 @@ impl Fold {
                 "oom_kills_untold".to_owned(),
                 "only the kernel programs see kills".to_owned(),
             );
+        }
+        if self
+            .oom_kills()
+            .iter()
+            .any(|kill| kill.error_bound_bytes.is_none())
+        {
+            unknown.insert("oom_kills[].error_bound_bytes".to_owned(), NO_BOUND.to_owned());
         }
         let mut unless_all = |key: &str, is_known: fn(&Kill) -> bool, reason: &str| {
             if !self.kills.iter().all(|(kill, _)| is_known(kill)) {

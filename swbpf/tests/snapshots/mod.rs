@@ -315,6 +315,7 @@ pub fn oom() -> Snapshot {
         went_on_seconds: 0.012,
         needed_bytes: 32 * MIB,
         needed_peak_bytes: 32 * MIB,
+        error_bound_bytes: Some(0),
         limit_of: LimitOf::Target,
         limit_bytes: Some(32 * MIB),
         limit_cgroup: Some("/sys/fs/cgroup/memory/sw-bpf/run-4240".into()),
