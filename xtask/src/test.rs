@@ -1,8 +1,9 @@
 //! `cargo xtask test`: builds everything, the kernel programs among it, and runs every test.
 //!
-//! Three tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
+//! Four tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
 //! measure; they need root, run on release builds, and one at a time, so that none disturbs what another measures.
-//! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own.
+//! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own. **vm**: a part of the live tests, on
+//! another kernel in a virtual machine.
 
 mod prepare;
 
@@ -14,10 +15,10 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use crate::build_ebpf;
 use crate::command::{cargo, output, run as run_command};
 use crate::tally::Tally;
 use crate::toolchain::Toolchain;
+use crate::{build_ebpf, vm};
 
 /// Holds the live tests and all that they start.
 pub const PACKAGE: &str = "swbpf-tests";
@@ -33,7 +34,8 @@ pub struct Args {
     /// Install what is missing and mount what the tests look at: on Debian, as root
     #[arg(long)]
     install: bool,
-    /// Which tests: those that run anywhere, those that load kernel programs, those that start a Slurm, or all
+    /// Which tests: those that run anywhere, those that load kernel programs, those that start a Slurm, those in a virtual
+    /// machine, or all
     #[arg(long, value_enum, default_value_t = Tier::All)]
     tier: Tier,
     /// Given to the test programs: a part of a test's name, --nocapture, …
@@ -46,6 +48,7 @@ enum Tier {
     Pure,
     Live,
     Slurm,
+    Vm,
     All,
 }
 
@@ -87,6 +90,9 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
         }
     }
     tally.move_skipped(&fs::read_to_string(skipped.path())?);
+    if args.tier.has(Tier::Vm) {
+        vm::run_part(args.install, tally)?;
+    }
     Ok(())
 }
 
