@@ -64,7 +64,7 @@ fn as_root_the_kernel_counts_on_each_node() {
     let asked = scaled(Duration::from_millis(500)).as_millis();
     let answer = all_nodes(root(&slurm), &["--json", &format!("--window={asked}ms"), &job]);
     let (told, code) = gathered(&answer);
-    assert_eq!(code, Some(0), "{}", answer.stderr);
+    assert_eq!(code, Some(0), "{told}");
     assert_eq!(
         (&told["kind"], &told["job_id"]),
         (&"all_nodes".into(), &job.as_str().into())
@@ -131,7 +131,7 @@ fn as_the_user_of_the_job_the_files_are_read_on_each_node() {
     let job = held_by_user(&slurm).to_string();
     let answer = all_nodes(user(&slurm), &["--json", "--window=500ms", &job]);
     let (told, code) = gathered(&answer);
-    assert_eq!(code, Some(0), "{}", answer.stderr);
+    assert_eq!(code, Some(0), "{told}");
     assert_sums(&told);
     assert_eq!(told["totals"]["source"], "sampled");
     let why = told["unknown"]["totals.error_bound_bytes"]

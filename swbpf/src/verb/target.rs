@@ -124,6 +124,7 @@ fn chosen(hierarchies: &Hierarchies, cgroup: Cgroup, kind: TargetKind, pid: Opti
 /// A job by its id.
 async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Room) -> Result<Chosen, Error> {
     let slurm = Slurm::default();
+    let left = left_from();
     let until = Instant::now() + STARTS_WITHIN;
     let (asked, found) = loop {
         let asked = slurm.facts(id).await;
@@ -131,7 +132,7 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
             id,
             wanted_node: node,
             asked: asked.as_ref().map(Vec::as_slice),
-            caller: &Caller::current(hierarchies),
+            caller: &Caller::current(hierarchies, left.as_deref()),
         };
         let found = find::find(hierarchies, &question)?;
         if !is_about_to_start(&found) || Instant::now() >= until {

@@ -1,5 +1,7 @@
 //! Who asks for a job.
 
+use std::path::Path;
+
 use crate::job::cgroup::{Hierarchies, slurm::JobDirName};
 
 /// Who asks.
@@ -7,7 +9,7 @@ use crate::job::cgroup::{Hierarchies, slurm::JobDirName};
 pub struct Caller {
     /// The effective user id; 0 may look at every job.
     pub uid: u32,
-    /// The job that the caller is in.
+    /// The job that the caller is in, or was before it left.
     pub job: Option<JobDirName>,
     /// Slurm's name of the node that the caller is on, by `SLURMD_NODENAME` of its job.
     pub node: Option<String>,
@@ -16,10 +18,15 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The calling process.
-    pub fn current(hierarchies: &Hierarchies) -> Self {
+    /// The calling process. Where it has left its job, `left` is the directory that it was in or below: on version 2 nothing else
+    /// of it stays there.
+    pub fn current(hierarchies: &Hierarchies, left: Option<&Path>) -> Self {
+        let job = match left {
+            Some(left) => hierarchies.slurm_job_at(left),
+            None => hierarchies.slurm_job_of_pid(std::process::id()),
+        };
         // Without an answer the caller is in no job, which makes it no more than a stranger to it.
-        let job = hierarchies.slurm_job_of_pid(std::process::id()).ok().flatten();
+        let job = job.ok().flatten();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self {
             uid: rustix::process::geteuid().as_raw(),

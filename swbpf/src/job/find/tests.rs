@@ -319,11 +319,24 @@ fn long_lists_are_cut() {
 #[test]
 fn the_caller_is_who_runs_the_test() {
     let scene = Scene::new(&[]);
-    let caller = Caller::current(&scene.host.hierarchies());
+    let caller = Caller::current(&scene.host.hierarchies(), None);
     assert_eq!(caller.uid, rustix::process::geteuid().as_raw());
     assert!(
         caller
             .host
             .is_some_and(|host| !host.is_empty() && !host.contains('.'))
     );
+}
+
+/// On version 2 it is nowhere else than where it went.
+#[test]
+fn the_caller_is_in_the_job_that_it_has_left() {
+    let job = "unified/system.slice/cn01_slurmstepd.scope/job_7";
+    let host = FakeHost::v2().dir(&format!("{job}/step_0/user/task_0"));
+    for left in [host.at(job), host.at(job).join("step_0")] {
+        let caller = Caller::current(&host.hierarchies(), Some(&left));
+        assert_eq!(caller.job, Some(JobDirName::Id(7)), "{}", left.display());
+    }
+    let caller = Caller::current(&host.hierarchies(), Some(&host.at("unified")));
+    assert_eq!(caller.job, None);
 }
