@@ -42,8 +42,8 @@ pub struct Notice {
     pub limit_cgroup_id: u64,
     /// That limit in pages.
     pub limit_pages: u64,
-    /// Pages that were left below it.
-    pub limit_left: u64,
+    /// Pages that were left below it; negative where it was exceeded.
+    pub limit_left: i64,
     /// Slot of the victim's own cgroup, or the nearest above it.
     pub victim_slot: u64,
     /// 1 where the parent of the victim belongs to another cgroup: it was the first process of its own.

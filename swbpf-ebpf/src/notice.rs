@@ -13,7 +13,7 @@ pub struct Cause {
     pub peak: u64,
     pub limit_cgroup_id: u64,
     pub limit_pages: u64,
-    pub limit_left: u64,
+    pub limit_left: i64,
     pub victim_slot: u64,
     pub victim_is_first: u64,
     pub victim_pid: u32,

@@ -65,7 +65,7 @@ pub fn killed<L: Load>(victim: Task<L>) {
 struct Limit<L> {
     css: Option<Css<L>>,
     pages: u64,
-    left: u64,
+    left: i64,
 }
 
 /// Of the limits that hold for `css`, its own and those above, the one with the least left: a charge has just failed at it. Of
@@ -75,14 +75,14 @@ fn tightest<L: Load>(mut css: Css<L>) -> Limit<L> {
     let mut found = Limit {
         css: None,
         pages: 0,
-        left: u64::MAX,
+        left: i64::MAX,
     };
     for _ in 0..MAX_LIMITS {
         for counter in [Counter::Memory, Counter::MemoryAndSwap] {
             if let Some((usage, max)) = css.charged(counter)
                 && max < UNLIMITED
             {
-                let left = if usage < max { max - usage } else { 0 };
+                let left = max.wrapping_sub(usage) as i64;
                 if left < found.left {
                     found = Limit {
                         css: Some(css),

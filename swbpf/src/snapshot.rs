@@ -256,6 +256,9 @@ pub struct OomKill {
     pub limit_of: LimitOf,
     /// That limit, page cache among what it holds.
     pub limit_bytes: Option<u64>,
+    /// What was charged at that limit then, page cache among it: more than the limit, where the kernel had let a charge pass that
+    /// must not fail.
+    pub limit_charged_bytes: Option<u64>,
     /// Directory of the cgroup whose limit was hit.
     pub limit_cgroup: Option<String>,
 }

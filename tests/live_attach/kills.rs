@@ -4,20 +4,20 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::Value;
-use support::measure::{MIB, program};
+use support::measure::{MIB, on_its_way_back, program};
 use swbpf::job::cgroup::Controller;
 
 use super::tree::{Tree, batch, end, start_in, step, summary};
 
-/// What was needed at a kill is within 1 MiB below the limit. Where an interrupt gave kernel memory back unseen, it may be as far
-/// above it, until the base is taken anew.
+/// What was needed at a kill is within 1 MiB below the limit, and not more than what was charged and what was on its way back.
 fn assert_near(kill: &Value, limit: u64, summary: &Value) {
     let needed = kill["needed_bytes"].as_u64().expect("a number");
     let bound = kill["error_bound_bytes"].as_u64().unwrap_or_else(|| {
         assert_ne!(summary["loss"]["kernel_memory_misses"], 0, "{kill}");
         MIB
     });
-    let most = limit + bound;
+    let charged = kill["limit_charged_bytes"].as_u64().expect("a limit");
+    let most = limit.max(charged) + on_its_way_back() + bound;
     assert!((limit - MIB..=most).contains(&needed), "{kill}");
 }
 

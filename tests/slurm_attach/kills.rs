@@ -1,6 +1,6 @@
 //! Jobs that run out of memory.
 
-use support::measure::MIB;
+use support::measure::{MIB, on_its_way_back};
 use support::slurm::{Config, Slurm};
 
 use super::{Attached, bytes, cluster, need, step};
@@ -20,13 +20,13 @@ fn assert_at_limit(kill: &serde_json::Value, mib: u64, summary: &serde_json::Val
     let needed = bytes(kill, "needed_bytes");
     let limit = mib * MIB;
     assert_eq!(kill["limit_bytes"], limit, "{kill}");
-    // What is not needed memory is page cache that could not be handed back at once. Where an interrupt gave kernel memory back
-    // unseen, it may be above the limit, until the base is taken anew.
+    // What is not needed memory is page cache that could not be handed back at once.
     let bound = kill["error_bound_bytes"].as_u64().unwrap_or_else(|| {
         assert_ne!(summary["loss"]["kernel_memory_misses"], 0, "{kill}");
         MIB
     });
-    let most = limit + bound;
+    let charged = kill["limit_charged_bytes"].as_u64().expect("a limit");
+    let most = limit.max(charged) + on_its_way_back() + bound;
     assert!((limit - MIB..=most).contains(&needed), "{kill}");
 }
 

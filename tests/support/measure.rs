@@ -132,6 +132,18 @@ pub fn plan_here() -> Plan {
     plan.on(rung).expect("a hook of this rung")
 }
 
+/// Kernel memory that each CPU may have taken off the charge and not yet off the statistics, in bytes: `uncharge_batch` does one
+/// after the other, for as many folios as a `folio_batch` holds. Until then it is needed memory that is charged to no one.
+///
+/// # Panics
+///
+/// Where the CPUs cannot be counted.
+#[must_use]
+pub fn on_its_way_back() -> u64 {
+    let cpus = std::thread::available_parallelism().expect("a number").get();
+    cpus as u64 * 31 * 4096
+}
+
 /// The kernel programs, in the hands of this process.
 ///
 /// # Panics

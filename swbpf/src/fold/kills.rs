@@ -20,7 +20,8 @@ const NO_BOUND: &str = "events were lost, and nothing could be compared with the
 
 /// Whether a charge can have failed at this limit.
 pub fn is_hit(limit: &LimitHit) -> bool {
-    limit.left <= (limit.pages / NEAR).max((1 << 20) / page_bytes())
+    let near = (limit.pages / NEAR).max((1 << 20) / page_bytes());
+    limit.left <= near as i64
 }
 
 /// A kill, and what is known of where it was.
@@ -50,6 +51,12 @@ impl Kill {
     /// The limit in pages, where one was hit.
     fn limit_pages(&self) -> Option<u64> {
         self.notice.limit.filter(is_hit).map(|limit| limit.pages)
+    }
+
+    /// Pages that were charged at it.
+    fn charged_pages(&self) -> Option<u64> {
+        let limit = self.notice.limit.filter(is_hit)?;
+        limit.pages.checked_sub_signed(limit.left)
     }
 }
 
@@ -101,6 +108,7 @@ impl Fold {
             error_bound_bytes: self.bound_of_kill(kill, base),
             limit_of: kill.limit_of,
             limit_bytes: kill.limit_pages().map(|pages| pages * page_bytes()),
+            limit_charged_bytes: kill.charged_pages().map(|pages| pages * page_bytes()),
             limit_cgroup: kill
                 .limit_dir
                 .as_ref()
@@ -141,6 +149,11 @@ impl Fold {
         };
         let no_limit = "no limit was near: the machine ran out of memory, or memory is not counted";
         unless_all("limit_bytes", |kill| kill.limit_pages().is_some(), no_limit);
+        unless_all(
+            "limit_charged_bytes",
+            |kill| kill.charged_pages().is_some(),
+            no_limit,
+        );
         unless_all(
             "limit_cgroup",
             |kill| kill.limit_dir.is_some(),

@@ -66,8 +66,8 @@ pub struct LimitHit {
     pub cgroup_id: u64,
     /// The limit in pages.
     pub pages: u64,
-    /// Pages that were left below it.
-    pub left: u64,
+    /// Pages that were left below it; negative where the kernel had let a charge pass (`force` in `try_charge_memcg`).
+    pub left: i64,
 }
 
 impl Probe {
@@ -111,7 +111,7 @@ fn decode(mut bytes: Bytes) -> Option<Notice> {
     let limit = LimitHit {
         cgroup_id: bytes.get_u64_ne(),
         pages: bytes.get_u64_ne(),
-        left: bytes.get_u64_ne(),
+        left: bytes.get_i64_ne(),
     };
     let victim_slot = SlotId(u32::try_from(bytes.get_u64_ne()).unwrap_or(notice::NO_SLOT));
     let victim_is_first = bytes.get_u64_ne() != 0;

@@ -318,6 +318,7 @@ pub fn oom() -> Snapshot {
         error_bound_bytes: Some(0),
         limit_of: LimitOf::Target,
         limit_bytes: Some(32 * MIB),
+        limit_charged_bytes: Some(32 * MIB),
         limit_cgroup: Some("/sys/fs/cgroup/memory/sw-bpf/run-4240".into()),
     };
     let other = OomKill {
@@ -326,6 +327,7 @@ pub fn oom() -> Snapshot {
         victim_is_main: false,
         limit_of: LimitOf::Unknown,
         limit_bytes: None,
+        limit_charged_bytes: None,
         limit_cgroup: None,
         ..kill.clone()
     };
