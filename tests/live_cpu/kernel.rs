@@ -7,6 +7,7 @@ use std::thread::{self, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use support::pace;
 use swbpf::job::cgroup::Cgroup;
 use swbpf::sampled::cgroupfs::CpuFiles;
 
@@ -16,6 +17,9 @@ const SHARE: f64 = 0.005;
 /// The kernel charges what runs at each of its ticks, so that it is behind by at most one on each side of a window. A
 /// command that is started joins its cgroup while it runs: what it has run since the last tick goes along with it.
 const TICK_S: f64 = 0.004;
+
+/// Where the processor is emulated, its CPUs take turns on one, of this length: a tick may be late by so much.
+const TURN_S: f64 = 0.1;
 
 /// A task that wakes up on an idle CPU is charged by the kernel from the interrupt that wakes it, and takes the CPU only
 /// when that has left its idle state: on a virtual machine, which must ask its host to stop the idle timer, 10 to 40 us
@@ -37,8 +41,10 @@ pub struct Truth {
 impl Truth {
     /// What a measurement may tell.
     pub fn range(self) -> RangeInclusive<f64> {
-        let off = self.usage_s * SHARE + TICK_S;
-        let least = self.usage_s - off - f64::from(self.wake_ups) * WAKE_UP_S;
+        let slower = f64::from(pace::factor());
+        let tick_s = if slower > 1.0 { TURN_S } else { TICK_S };
+        let off = self.usage_s * SHARE + tick_s;
+        let least = self.usage_s - off - f64::from(self.wake_ups) * WAKE_UP_S * slower;
         least..=self.usage_s + off + self.stolen_s
     }
 }

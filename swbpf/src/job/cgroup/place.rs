@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::hierarchies::{Hierarchies, Hierarchy};
 use super::membership::Membership;
-use super::{Cgroup, CgroupError, Controller, Place};
+use super::{Cgroup, CgroupDir, CgroupError, Controller, Place, Version, kernfile};
 
 impl Hierarchies {
     /// The cgroup at `inside` of `hierarchy`; in the other hierarchies the one of the same path, else the nearest
@@ -62,9 +62,40 @@ impl Hierarchies {
         Cgroup::new(main, places)
     }
 
-    /// For each controller that is mounted, what `find` says of its hierarchy.
+    /// For each controller that is mounted, what `find` says of its hierarchy. On version 2 a cgroup can be without the
+    /// controller: the one that has it then lies above.
     pub(super) fn places(&self, find: impl Fn(&Hierarchy) -> Option<Place>) -> BTreeMap<Controller, Place> {
-        let mounted = |controller| Some((controller, find(self.hierarchy(controller)?)?));
+        let mounted = |controller| {
+            let found = find(self.hierarchy(controller)?)?;
+            Some((controller, with_controller(found, controller)?))
+        };
         Controller::ALL.into_iter().filter_map(mounted).collect()
     }
+}
+
+/// The place itself where its cgroup has the controller, else the nearest one above it that has.
+fn with_controller(place: Place, controller: Controller) -> Option<Place> {
+    if place.dir.version == Version::V1 || has_controller(&place.dir.path, controller) {
+        return Some(place);
+    }
+    let path = place
+        .dir
+        .ancestors()
+        .find(|dir| has_controller(dir, controller))?;
+    let path = path.to_path_buf();
+    Some(Place {
+        dir: CgroupDir { path, ..place.dir },
+        exact: false,
+    })
+}
+
+/// Whether a cgroup of version 2 has a controller. Every one counts CPU time and can be frozen. One whose list of controllers
+/// may not be read is taken to have it: then its files say why they cannot be read either.
+fn has_controller(dir: &Path, controller: Controller) -> bool {
+    let always = matches!(controller, Controller::Cpuacct | Controller::Freezer);
+    let is_listed = |text: String| {
+        text.split_ascii_whitespace()
+            .any(|name| name == controller.name())
+    };
+    always || kernfile::read_text(&dir.join("cgroup.controllers")).map_or(true, is_listed)
 }

@@ -65,6 +65,22 @@ fn v1_job_without_memory_is_named_by_its_freezer() {
 }
 
 #[test]
+fn on_v2_a_cgroup_can_be_without_a_controller() {
+    let host = FakeHost::v2()
+        .file("unified/a/cgroup.controllers", "cpu memory\n")
+        .file("unified/a/b/cgroup.controllers", "cpu\n")
+        .dir("unified/a/b/c");
+    let cgroup = host.cgroup("/a/b");
+    assert_eq!(cgroup.path(), host.at("unified/a/b"));
+    assert_eq!(cgroup.dir(Controller::Memory), None);
+    let limits = cgroup.nearest_dir(Controller::Memory).map(|dir| &dir.path);
+    assert_eq!(limits, Some(&host.at("unified/a")));
+    for controller in [Controller::Cpu, Controller::Cpuacct, Controller::Freezer] {
+        assert!(cgroup.dir(controller).is_some(), "{controller:?}");
+    }
+}
+
+#[test]
 fn v2_has_everything_in_one_directory() {
     let host = FakeHost::v2().dir("unified/system.slice/x");
     let cgroup = host.cgroup("/system.slice/x");
