@@ -20,7 +20,10 @@ fn a_job_that_is_cancelled_or_out_of_time_says_so() {
     // The controller looks for jobs whose time is over every 30 s: that wait is shared with the rest of this test.
     let late = slurm.sbatch(STAYS, &["--time=1"]);
     slurm.wait_line(late, "here");
-    slurm.client("scontrol", &["update", &format!("JobId={late}"), "EndTime=now+10"]);
+    slurm.client(
+        "scontrol",
+        &["update", &format!("JobId={late}"), "EndTime=now+10"],
+    );
 
     let cancelled = slurm.sbatch(STAYS, &[]);
     slurm.wait_line(cancelled, "here");
