@@ -17,6 +17,7 @@ mod rows;
 mod run;
 mod scan;
 mod signals;
+mod stand_in;
 mod target;
 
 use std::process::ExitCode;

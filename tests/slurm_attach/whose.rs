@@ -1,9 +1,10 @@
 //! The numbers of a job are its own: with several nodes on one host, and with sw-bpf inside of it.
 
 use std::fs;
+use std::process::Command;
 
-use support::measure::MIB;
-use support::slurm::{Config, run};
+use support::measure::{MIB, Process, wait_until};
+use support::slurm::{Config, JobId, Slurm, run};
 
 use super::{LIMIT, answered, assert_holds, bytes, cluster, need, refused, root, step};
 
@@ -24,7 +25,7 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
     let large = slurm.sbatch(&hold("150M"), &["--mem=300M", "-w", "swbpf2"]);
     for (job, mib, node) in [(small, 30, "swbpf1"), (large, 150, "swbpf2")] {
         let id = job.to_string();
-        support::measure::wait_until("the job holds its memory", || {
+        wait_until("the job holds its memory", || {
             let answer = run(
                 &mut root(&slurm, &["--once", "--json", "--window=200ms", &id]),
                 LIMIT,
@@ -51,7 +52,7 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
         run(&mut command, LIMIT)
     };
     for (node, mib) in [("swbpf1", 20), ("swbpf2", 60)] {
-        support::measure::wait_until("the job holds its memory", || {
+        wait_until("the job holds its memory", || {
             let answer = on(node);
             answer.status.success()
                 && bytes(
@@ -74,14 +75,8 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
     }
 }
 
-/// `srun --overlap` as root puts sw-bpf into a step of the job that it measures.
-#[test]
-fn its_own_step_does_not_count() {
-    if !need() {
-        return;
-    }
-    let slurm = cluster(&Config::default());
-    // Slurm lets no one make a step in the job of another, not even root.
+/// A job of root's that holds 30 MiB: Slurm lets no one make a step in the job of another, not even root.
+fn roots(slurm: &Slurm) -> String {
     let script = slurm.dir("work").join("roots");
     fs::write(&script, hold("30M")).expect("a script");
     let script = script.to_str().expect("text");
@@ -89,9 +84,9 @@ fn its_own_step_does_not_count() {
         "sbatch",
         &["--parsable", "--output=/dev/null", "--mem=300M", script],
     );
-    support::measure::wait_until("the job holds its memory", || {
+    wait_until("the job holds its memory", || {
         let answer = run(
-            &mut root(&slurm, &["--once", "--json", "--window=200ms", &id]),
+            &mut root(slurm, &["--once", "--json", "--window=200ms", &id]),
             LIMIT,
         );
         answer.status.success()
@@ -100,18 +95,26 @@ fn its_own_step_does_not_count() {
                 "needed_bytes",
             ) >= 30 * MIB
     });
+    id
+}
+
+/// sw-bpf in a step of the job that it measures.
+fn in_step(slurm: &Slurm, id: &str, arguments: &[&str]) -> Command {
     let mut srun = slurm.as_root("srun");
-    srun.args([
-        "--overlap",
-        "--mem=0",
-        &format!("--jobid={id}"),
-        "sw-bpf",
-        "--once",
-        "--json",
-        "--window=300ms",
-        &id,
-    ]);
-    let answer = answered(srun);
+    srun.args(["--overlap", "--mem=0", &format!("--jobid={id}"), "sw-bpf"]);
+    srun.args(arguments).arg(id);
+    srun
+}
+
+/// `srun --overlap` as root puts sw-bpf into a step of the job that it measures.
+#[test]
+fn its_own_step_does_not_count() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config::default());
+    let id = roots(&slurm);
+    let answer = answered(in_step(&slurm, &id, &["--once", "--json", "--window=300ms"]));
     assert_eq!(answer["source"], "kernel");
     assert_eq!(answer["target"]["own_processes"], "left");
     assert_holds(&answer["memory"], 30);
@@ -119,4 +122,30 @@ fn its_own_step_does_not_count() {
     let own = step(&answer, "0");
     assert!(bytes(own, "needed_bytes") < 2 * MIB, "{own}");
     slurm.client("scancel", &[&id]);
+}
+
+/// Slurm ends a step by the processes in its cgroups, of which sw-bpf is none any more.
+#[test]
+fn it_ends_with_its_step_and_with_its_job() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config::default());
+    let id = roots(&slurm);
+    let job: JobId = JobId(id.parse().expect("an id"));
+    for ended in [format!("{id}.0"), id.clone()] {
+        let mut srun = Process::start(&mut in_step(&slurm, &id, &["attach"]));
+        assert!(srun.line().contains("needed"));
+        slurm.client("scancel", &[&ended]);
+        srun.finish();
+    }
+    assert_eq!(slurm.wait_end(job), "CANCELLED");
+    wait_until("the node is idle", || {
+        let state = slurm.client("sinfo", &["--noheader", "--format=%T"]);
+        assert!(!state.contains("drain"), "{state}");
+        state == "idle"
+    });
+    let mut left = slurm.processes();
+    left.retain(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sw-bpf\n"));
+    assert_eq!(left, []);
 }

@@ -38,6 +38,15 @@ pub fn cannot_leave(reason: &str) -> String {
     )
 }
 
+/// That sw-bpf has left its step of a job, and why Slurm cannot end it with that.
+pub fn no_stand_in(reason: &str) -> String {
+    format!(
+        "{}has left its step, and Slurm cannot end it with that: {}\n",
+        error::NOTE,
+        escape::head(reason, REASON)
+    )
+}
+
 /// A measurement under way: one line, and one for each step of a job.
 pub fn progress(snapshot: &Snapshot) -> String {
     line(snapshot) + &steps::progress(snapshot.steps.as_deref().unwrap_or_default())

@@ -10,7 +10,7 @@ use super::{
     keep::Keeper,
     listen::{Empty, End, listen},
     meter::Meter,
-    outside::leave,
+    outside::{Left, leave},
     signals::Signals,
     target::{Room, choose},
 };
@@ -33,11 +33,13 @@ const HALF_A_LOOK: Duration = Duration::from_millis(500);
 /// no news: each has all that came before it, some 20 kB, and a job may run for weeks.
 pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
+    let left = Left::look(&hierarchies);
     let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
-    let whereabouts = leave(&hierarchies, &chosen.cgroup);
+    let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
+    chosen.stand_in = whereabouts.stand_in();
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));
     }
@@ -46,7 +48,13 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     keeper.keep(|| meter.snapshot(Kind::Progress, None));
     let mut pace = Pace::begin(Instant::now());
     let mut news = News::default();
-    let end = listen(&mut meter, Empty::IsTheEnd, signals.next(), |meter| {
+    let told_to_end = async {
+        tokio::select! {
+            signal = signals.next() => signal.map(drop),
+            () = whereabouts.ended() => Ok(()),
+        }
+    };
+    let end = listen(&mut meter, Empty::IsTheEnd, told_to_end, |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
         let is_due = pace.is_due(Instant::now());

@@ -62,8 +62,8 @@ impl Meter {
         let hears_end = method.hears_end();
         let mut counting = method.counting.take();
         let cgroup = chosen.cgroup.clone();
+        let mut scanner = Scanner::without(chosen.stand_in);
         let subject = subject(chosen, method, counting.is_some());
-        let mut scanner = Scanner::default();
         if subject.target.own_processes == OwnProcesses::TakenOff {
             scanner.take_own_off();
         }

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::{
     listen::{Empty, listen},
     meter::Meter,
-    outside::leave,
+    outside::{Left, leave},
     signals::Signals,
     target::{Room, choose},
 };
@@ -23,14 +23,16 @@ use crate::{
 pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
+    let left = Left::look(&hierarchies);
     let room = if once.json {
         Room::ForTheAnswerAlone
     } else {
         Room::ForWords
     };
     let mut chosen = choose(&hierarchies, &once.target, room).await?;
-    let whereabouts = leave(&hierarchies, &chosen.cgroup);
+    let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
+    chosen.stand_in = whereabouts.stand_in();
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));
     }
@@ -41,6 +43,7 @@ pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, 
             () = sleep(once.window) => {}
             // Who interrupts it has the answer for the time until then.
             _ = signals.next() => {}
+            () = whereabouts.ended() => {}
         }
     };
     listen(&mut meter, Empty::IsNoMatter, end, |_| Ok(false)).await?;

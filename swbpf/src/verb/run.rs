@@ -43,6 +43,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
         job: None,
         slurm: SlurmJob::default(),
         from_birth: true,
+        stand_in: None,
     };
     let signals = Signals::catch()?;
     let mut meter = Meter::begin(&hierarchies, chosen, force)?;

@@ -24,9 +24,19 @@ pub struct Scanner {
     next_share_ns: u64,
     /// Of sw-bpf itself, where it is to be taken off.
     own: Option<u32>,
+    /// Of sw-bpf too, and never looked at.
+    stand_in: Option<u32>,
 }
 
 impl Scanner {
+    /// One that leaves this process out.
+    pub fn without(stand_in: Option<u32>) -> Self {
+        Self {
+            stand_in,
+            ..Self::default()
+        }
+    }
+
     /// Leaves the process of sw-bpf itself out, and takes its memory off, where it runs inside of the target.
     pub fn take_own_off(&mut self) {
         self.own = Some(std::process::id());
@@ -73,7 +83,7 @@ impl Scanner {
     fn pids(&self, cgroup: &Cgroup) -> Vec<u32> {
         // A cgroup that ends while it is looked at has none.
         let mut pids = cgroup.procs().unwrap_or_default();
-        pids.retain(|pid| Some(*pid) != self.own);
+        pids.retain(|pid| ![self.own, self.stand_in].contains(&Some(*pid)));
         pids
     }
 

@@ -45,6 +45,8 @@ pub struct Chosen {
     pub slurm: SlurmJob,
     /// Whether nothing has been in it yet.
     pub from_birth: bool,
+    /// A process of sw-bpf that is in it and does nothing there.
+    pub stand_in: Option<u32>,
 }
 
 /// A Slurm job, and where in it the target is.
@@ -117,6 +119,7 @@ fn chosen(hierarchies: &Hierarchies, cgroup: Cgroup, kind: TargetKind, pid: Opti
         },
         job,
         from_birth: false,
+        stand_in: None,
         cgroup,
     }
 }
@@ -170,6 +173,7 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
             below,
         }),
         from_birth: false,
+        stand_in: None,
         cgroup,
     })
 }

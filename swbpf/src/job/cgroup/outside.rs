@@ -41,6 +41,16 @@ impl Hierarchies {
         }
     }
 
+    /// The cgroup of this process, where that is `target` or below it, in the hierarchy of the target's path.
+    pub fn caller_below(&self, target: &Cgroup) -> Option<PathBuf> {
+        let members = membership::of_process("self").unwrap_or_default();
+        Controller::ALL.into_iter().find_map(|controller| {
+            let hierarchy = self.hierarchy(controller)?;
+            let own = hierarchy.dir_of(hierarchy.membership(&members)?)?;
+            (main_is(target, controller) && own.path.starts_with(target.path())).then_some(own.path)
+        })
+    }
+
     /// The directories of the target that this process is in or below.
     fn inside(&self, target: &Cgroup) -> Vec<CgroupDir> {
         let members = membership::of_process("self").unwrap_or_default();
