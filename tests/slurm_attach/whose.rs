@@ -146,6 +146,8 @@ fn it_ends_with_its_step_and_with_its_job() {
         state == "idle"
     });
     let mut left = slurm.processes();
-    left.retain(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sw-bpf\n"));
+    left.retain(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sw-bpf\0"))
+    });
     assert_eq!(left, []);
 }
