@@ -60,7 +60,8 @@ fn whatever_sw_bpf_does_the_job_runs() {
         ("kill -SEGV $$", "sw-bpf ended"),
         ("exec sleep 600", late.as_str()),
         ("trap '' TERM; while :; do sleep 0.05; done", "killed"),
-        ("exec yes \"$5\" >&2", &late),
+        // No more than a disk in memory has room for.
+        ("yes \"$5\" | head -c 64M >&2; exec sleep 600", &late),
     ] {
         hooks.fake(2, body);
         assert_runs_unrecorded(&hooks, &slurm, reason);
