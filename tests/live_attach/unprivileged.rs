@@ -1,15 +1,16 @@
 //! A user who may not load programs into the kernel.
 
 use std::fs;
+use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use support::command::{answer, failure, output};
 use support::measure::program;
 use support::need_bpf;
 use tempfile::TempDir;
 
-use super::held;
+use super::{held, next_line, rest};
 
 /// `sw-bpf` as it is for a user without any right, from a place where that user can read it.
 fn as_nobody(dir: &TempDir) -> Command {
@@ -65,18 +66,18 @@ fn attach_samples_as_well() {
     let (own, mut process) = held();
     let dir = TempDir::new().expect("a directory");
     let mut command = as_nobody(&dir);
-    command.args(["attach", "--cgroup"]).arg(own.cgroup().path());
-    let following = std::thread::spawn(move || output(&mut command));
-    std::thread::sleep(std::time::Duration::from_millis(1600));
-    assert!(process.finish().0.success());
-    let output = following.join().expect("an end");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
+    command
+        .args(["attach", "--cgroup"])
+        .arg(own.cgroup().path())
+        .stdout(Stdio::piped());
+    let mut following = command.spawn().expect("sw-bpf starts");
+    let mut lines = BufReader::new(following.stdout.take().expect("a pipe"));
     // Not the peak: the highest that was seen.
-    assert!(
-        text.lines().next().is_some_and(|line| line.contains("seen")),
-        "{text}"
-    );
+    let first = next_line(&mut lines);
+    assert!(first.contains("seen"), "{first}");
+    assert!(process.finish().0.success());
+    let text = rest(lines).join("\n");
+    assert!(following.wait().expect("an end").success(), "{text}");
     assert!(text.contains("sampled"), "{text}");
 }
 
