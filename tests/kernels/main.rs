@@ -16,21 +16,36 @@ use clap::Parser;
 enum Verb {
     /// Load the programs, and print what they are as JSON
     Measure,
-    /// Put the row of a kernel into the table of a file, in the place of the one it had
+    /// Put the row of a kernel into the tables of a file, in the place of the one it had
     Row {
-        /// The file that has the table
-        #[arg(long)]
-        write: PathBuf,
-        /// The file that `measure` gave
-        #[arg(long)]
-        measured: PathBuf,
+        #[command(flatten)]
+        row: Row,
         /// The file that the test of spikes gave
         #[arg(long)]
         spikes: PathBuf,
-        /// Tests that passed, that failed, and that could not run
-        #[arg(long, num_args = 3)]
-        tests: Vec<u64>,
     },
+    /// The same for tests that start a Slurm, in their own table, of one test program
+    SlurmRow {
+        #[command(flatten)]
+        row: Row,
+        /// The test program
+        #[arg(long)]
+        program: String,
+    },
+}
+
+/// What came out on a kernel.
+#[derive(clap::Args)]
+struct Row {
+    /// The file that has the tables
+    #[arg(long)]
+    write: PathBuf,
+    /// The file that `measure` gave
+    #[arg(long)]
+    measured: PathBuf,
+    /// Tests that passed, that failed, and that could not run
+    #[arg(long, num_args = 3)]
+    tests: Vec<u64>,
 }
 
 fn main() -> ExitCode {
@@ -49,11 +64,7 @@ fn run(verb: &Verb) -> Result<()> {
             let measured = measure::measure()?;
             writeln!(std::io::stdout(), "{measured}").context("standard output")
         }
-        Verb::Row {
-            write,
-            measured,
-            spikes,
-            tests,
-        } => table::put(write, measured, spikes, tests),
+        Verb::Row { row, spikes } => table::put(row, spikes),
+        Verb::SlurmRow { row, program } => table::put_slurm(row, program),
     }
 }

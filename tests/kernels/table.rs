@@ -1,4 +1,5 @@
-//! The tables of kernels, in Markdown. A row is known by its kernel, cgroups and hooks, and replaced by a newer one of these.
+//! The tables of kernels, in Markdown. A row is known by its kernel, cgroups and hooks, that of tests with Slurm by its test
+//! program too, and replaced by a newer one of these.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use support::document::Document;
+
+use super::Row;
 
 const HEAD: &str = "\
 | Kernel | Cgroups | Hooks | Tests passed | Failed | Skipped | Spikes captured | ns an event | By an empty program |
@@ -17,20 +20,43 @@ const PROGRAMS_HEAD: &str = "\
 |---|---|---|---:|---|
 ";
 
+const SLURM_HEAD: &str = "\
+| Kernel | Cgroups | Hooks | Test program | Tests passed | Failed | Skipped |
+|---|---|---|---|---:|---:|---:|
+";
+
+/// How many columns a row is known by.
+const KEY: usize = 3;
+const SLURM_KEY: usize = 4;
+
 /// Puts the rows of a kernel into both tables of a file.
-pub fn put(path: &Path, measured: &Path, spikes: &Path, tests: &[u64]) -> Result<()> {
-    let document = Document::open(path, "kernels")?;
-    let measured = fs::read_to_string(measured).with_context(|| format!("read {}", measured.display()))?;
-    let measured: Value = serde_json::from_str(&measured).context("what was measured")?;
+pub fn put(told: &Row, spikes: &Path) -> Result<()> {
+    let document = Document::open(&told.write, "kernels")?;
+    let measured = measured(&told.measured)?;
     let spikes = fs::read_to_string(spikes).unwrap_or_default();
     let (rows, programs) = document.tables().split_once(PROGRAMS_HEAD).unwrap_or_default();
-    let rows = replaced(rows, HEAD, &row(&measured, spikes.trim(), tests)?);
-    let programs = replaced(programs, "", &programs_row(&measured)?);
+    let rows = replaced(rows, HEAD, &row(&measured, spikes.trim(), &told.tests)?, KEY);
+    let programs = replaced(programs, "", &programs_row(&measured)?, KEY);
     document.write(&format!("{HEAD}{rows}\n{PROGRAMS_HEAD}{programs}"))
 }
 
-/// The rows of a table without its head, with one put in, sorted as versions are.
-fn replaced(table: &str, head: &str, row: &str) -> String {
+/// Puts the row of a test program that starts a Slurm into their table.
+pub fn put_slurm(told: &Row, program: &str) -> Result<()> {
+    let document = Document::open(&told.write, "slurm")?;
+    let row = slurm_row(&measured(&told.measured)?, program, &told.tests)?;
+    let rows = replaced(document.tables(), SLURM_HEAD, &row, SLURM_KEY);
+    document.write(&format!("{SLURM_HEAD}{rows}"))
+}
+
+fn measured(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    serde_json::from_str(&text).context("what was measured")
+}
+
+/// The rows of a table without its head, with one put in that is known by as many columns as `key_len` says, sorted as
+/// versions are.
+fn replaced(table: &str, head: &str, row: &str, key_len: usize) -> String {
+    let key = |row| key(row, key_len);
     let rows = table.trim_start().strip_prefix(head).unwrap_or(table);
     let mut rows: Vec<&str> = rows
         .lines()
@@ -41,14 +67,14 @@ fn replaced(table: &str, head: &str, row: &str) -> String {
     rows.join("\n") + "\n"
 }
 
-/// Kernel, cgroups and hooks.
-fn key(row: &str) -> Vec<&str> {
-    row.split('|').skip(1).take(3).map(str::trim).collect()
+/// The first columns.
+fn key(row: &str, len: usize) -> Vec<&str> {
+    row.split('|').skip(1).take(len).map(str::trim).collect()
 }
 
 /// The numbers of the kernel's version.
 fn numbers(row: &str) -> Vec<u64> {
-    let kernel = key(row).first().copied().unwrap_or_default();
+    let kernel = key(row, 1).first().copied().unwrap_or_default();
     let numbers = kernel.split(|c: char| !c.is_ascii_digit());
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
@@ -66,9 +92,6 @@ fn begin(measured: &Value) -> Result<String> {
 fn row(measured: &Value, spikes: &str, tests: &[u64]) -> Result<String> {
     let number = |name: &str| measured[name].as_f64().with_context(|| format!("no {name}"));
     let (event, empty) = (number("event_ns")?, number("empty_event_ns")?);
-    let [passed, failed, skipped] = tests else {
-        anyhow::bail!("three counts of tests");
-    };
     // Time in an emulated machine is no measure of anything.
     let event_ns = match measured["is_emulated"].as_bool() {
         Some(false) => format!("{event:.0}"),
@@ -80,10 +103,23 @@ fn row(measured: &Value, spikes: &str, tests: &[u64]) -> Result<String> {
             format!("{captured} of {all}")
         });
     Ok(format!(
-        "{}| {passed} | {failed} | {skipped} | {spikes} | {event_ns} | {:.2} |",
+        "{}{} {spikes} | {event_ns} | {:.2} |",
         begin(measured)?,
+        counts(tests)?,
         event / empty
     ))
+}
+
+fn slurm_row(measured: &Value, program: &str, tests: &[u64]) -> Result<String> {
+    Ok(format!("{}| `{program}` {}", begin(measured)?, counts(tests)?))
+}
+
+/// How many tests passed, failed and could not run.
+fn counts(tests: &[u64]) -> Result<String> {
+    let [passed, failed, skipped] = tests else {
+        anyhow::bail!("three counts of tests");
+    };
+    Ok(format!("| {passed} | {failed} | {skipped} |"))
 }
 
 fn programs_row(measured: &Value) -> Result<String> {
@@ -137,9 +173,24 @@ mod tests {
     fn a_row_takes_the_place_of_the_one_before() {
         let of =
             |kernel, passed| row(&measured(kernel, "fentry", true), "1 1", &[passed, 0, 0]).expect("a row");
-        let table = replaced("", HEAD, &of("6.12.1", 1));
-        let table = replaced(&format!("{HEAD}{table}"), HEAD, &of("6.1.9", 2));
-        let table = replaced(&format!("\n{HEAD}{table}"), HEAD, &of("6.12.1", 3));
+        let table = replaced("", HEAD, &of("6.12.1", 1), KEY);
+        let table = replaced(&format!("{HEAD}{table}"), HEAD, &of("6.1.9", 2), KEY);
+        let table = replaced(&format!("\n{HEAD}{table}"), HEAD, &of("6.12.1", 3), KEY);
         assert_eq!(table, format!("{}\n{}\n", of("6.1.9", 2), of("6.12.1", 3)));
+    }
+
+    #[test]
+    fn each_program_with_slurm_has_a_row() {
+        let put = |table: &str, program, passed| {
+            let row = slurm_row(&measured("6.1", "fentry", true), program, &[passed, 0, 1]).expect("a row");
+            replaced(table, SLURM_HEAD, &row, SLURM_KEY)
+        };
+        let table = put(&put("", "slurm_jobs", 1), "slurm_hooks", 2);
+        let table = put(&format!("\n{SLURM_HEAD}{table}"), "slurm_jobs", 3);
+        assert_eq!(
+            table,
+            "| 6.1 | v2 | fentry | `slurm_hooks` | 2 | 0 | 1 |\n\
+             | 6.1 | v2 | fentry | `slurm_jobs` | 3 | 0 | 1 |\n"
+        );
     }
 }

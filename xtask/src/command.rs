@@ -68,17 +68,20 @@ fn shown(command: &Command) -> String {
 
 /// Installs those of `packages` that are missing: on Debian, as root. Silent where nothing is.
 pub fn apt_install(packages: &[&str]) -> Result<()> {
-    let missing: Vec<&str> = packages
-        .iter()
-        .copied()
-        .filter(|package| !is_installed(package))
-        .collect();
+    let missing = missing_packages(packages);
     if missing.is_empty() {
         return Ok(());
     }
     println!("installing {}", missing.join(" "));
     apt_get(&["update"])?;
     apt_get(&[&["install", "-y", "--no-install-recommends"], &missing[..]].concat())
+}
+
+/// Those of `packages` that are missing.
+pub fn missing_packages<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+    let mut missing = packages.to_vec();
+    missing.retain(|package| !is_installed(package));
+    missing
 }
 
 fn apt_get(args: &[&str]) -> Result<()> {

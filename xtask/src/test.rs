@@ -5,7 +5,7 @@
 //! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own. **vm**: a part of the live tests, on
 //! another kernel in a virtual machine.
 
-mod prepare;
+pub mod prepare;
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,8 @@ use crate::{build_ebpf, vm};
 /// Holds the live tests and all that they start.
 pub const PACKAGE: &str = "swbpf-tests";
 const LIVE: &str = "live_";
-const SLURM: &str = "slurm_";
+/// How the targets that start a Slurm of their own begin.
+pub const SLURM: &str = "slurm_";
 
 /// Names the file to which a test that cannot run here adds its reason.
 pub const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";

@@ -9,6 +9,7 @@ mod kernel;
 mod machine;
 mod place;
 mod programs;
+mod told;
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -18,9 +19,10 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::command::apt_install;
+use crate::command::{apt_install, missing_packages};
 use crate::tally::Tally;
-use crate::test::targets;
+use crate::test::prepare::SLURM_PACKAGES;
+use crate::test::{SLURM, targets};
 use kernel::Kernel;
 use machine::{QEMU, VIRTIOFSD};
 use place::{Place, Selection};
@@ -66,7 +68,7 @@ pub struct Args {
     /// End a machine that takes longer
     #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Also put what came out into the tables of this file
+    /// Also put what came out of whole test programs into the tables of this file
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Names of test programs; what is none is given to them: a part of a test's name, --nocapture, …
@@ -143,6 +145,19 @@ fn missing() -> Option<String> {
     ))
 }
 
+/// A machine has no programs but those of this host, so they are to be here.
+fn provide_slurm(install: bool) -> Result<()> {
+    if install {
+        return apt_install(&SLURM_PACKAGES);
+    }
+    let missing = missing_packages(&SLURM_PACKAGES).join(" ");
+    ensure!(
+        missing.is_empty(),
+        "no Slurm without {missing}: --install installs it, or `apt-get install --no-install-recommends {missing}`"
+    );
+    Ok(())
+}
+
 fn run_all(args: &Args, tally: &mut Tally) -> Result<()> {
     let kernels = args.kernels()?;
     if args.install {
@@ -152,16 +167,24 @@ fn run_all(args: &Args, tally: &mut Tally) -> Result<()> {
         bail!(missing);
     }
     let selection = args.selection()?;
+    let has_slurm = selection.programs.iter().any(|name| name.starts_with(SLURM));
+    if has_slurm {
+        provide_slurm(args.install)?;
+    }
     let place = Place::take()?;
     for on in kernels {
         let mut here = Tally::default();
         let ran = match on.kernel() {
-            None => place.run_here(&selection, &mut here),
-            Some(kernel) => place.run(kernel, args.cgroup == Cgroup::V1, &selection, &mut here),
+            None => place.run_here(&selection),
+            Some(kernel) => place.run(kernel, args.cgroup == Cgroup::V1, &selection),
         };
+        let counts = place.counts(&selection)?;
+        for (_, tally) in &counts {
+            here.add(tally);
+        }
         let done = ran.and_then(|()| {
             ensure!(!here.is_empty(), "no test has such a name");
-            args.write.iter().try_for_each(|file| place.write(file, &here))
+            args.write.iter().try_for_each(|file| place.write(file, &counts))
         });
         if let Err(error) = done {
             println!("failed: {}: {error:#}", on.name());
@@ -195,6 +218,11 @@ impl Args {
             self.tests.iter().cloned().partition(|word| known.contains(word));
         if programs.is_empty() {
             programs = TRUTH.map(String::from).to_vec();
+        }
+        if self.write.is_some()
+            && let Some(part) = harness.iter().find(|word| !word.starts_with('-'))
+        {
+            bail!("--write tells of whole test programs, and {part} is none");
         }
         let own = iter::once("--test-threads=1".to_owned());
         Ok(Selection {

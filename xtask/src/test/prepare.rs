@@ -11,7 +11,7 @@ use crate::command::{apt_install, run};
 const PACKAGES: [&str; 3] = ["gcc", "libc6-dev", "jq"];
 
 /// What a Slurm is made of, and `ip`, which gives it a network of its own.
-const SLURM_PACKAGES: [&str; 5] = ["slurm-wlm", "slurmdbd", "munge", "mariadb-server", "iproute2"];
+pub const SLURM_PACKAGES: [&str; 5] = ["slurm-wlm", "slurmdbd", "munge", "mariadb-server", "iproute2"];
 
 /// Kernel file systems, each with the place where it belongs.
 const MOUNTS: [(&str, &str); 2] = [("tracefs", "/sys/kernel/tracing"), ("bpf", "/sys/fs/bpf")];

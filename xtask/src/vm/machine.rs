@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::command::root;
-use crate::tally::Tally;
 
 /// The emulator.
 pub const QEMU: &str = "/usr/bin/qemu-system-x86_64";
@@ -59,9 +58,8 @@ impl Drop for Ended {
 }
 
 impl Machine<'_> {
-    /// Boots it, and counts in `tally` what its test programs report. Their output goes where this process's goes. Gives
-    /// back the exit code of `guest`.
-    pub fn run(&self, tally: &mut Tally) -> Result<i32> {
+    /// Boots it. Its output goes where this process's goes. Gives back the exit code of `guest`.
+    pub fn run(&self) -> Result<i32> {
         let _servers = [
             self.serve("host", Path::new("/"), "ro", "always")?,
             self.serve("repository", &root(), "ro", "auto")?,
@@ -73,7 +71,7 @@ impl Machine<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut qemu = Ended(qemu.spawn().context("cannot start QEMU")?);
-        self.attend(&mut qemu.0, tally)?;
+        self.attend(&mut qemu.0)?;
         let code = fs::read_to_string(self.share.join("code")).unwrap_or_default();
         code.trim().parse().map_err(|_| {
             let console = fs::read(self.console()).unwrap_or_default();
@@ -85,11 +83,11 @@ impl Machine<'_> {
     }
 
     /// Passes its output on until it has ended.
-    fn attend(&self, qemu: &mut Child, tally: &mut Tally) -> Result<()> {
+    fn attend(&self, qemu: &mut Child) -> Result<()> {
         let (stdout, stderr) = (qemu.stdout.take(), qemu.stderr.take());
         thread::scope(|scope| {
-            if let Some(stdout) = stdout {
-                scope.spawn(|| tally.listen(stdout, io::stdout()));
+            if let Some(mut stdout) = stdout {
+                scope.spawn(move || io::copy(&mut stdout, &mut io::stdout()));
             }
             if let Some(mut stderr) = stderr {
                 scope.spawn(move || io::copy(&mut stderr, &mut io::stderr()));

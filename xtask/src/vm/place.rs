@@ -1,19 +1,20 @@
 //! Where kernels, test programs and what they leave are kept, and the running of them.
 
-use std::fs::{self, File};
+use std::env;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use std::{env, io};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::kernel::{self, Image, Kernel};
 use super::machine::Machine;
+use super::told::Told;
 use super::{initramfs, programs};
 use crate::command::{root, run, target_dir};
 use crate::tally::Tally;
-use crate::test::SKIPPED;
+use crate::test::{SKIPPED, SLURM};
 
 const GUEST: &str = include_str!("guest");
 
@@ -54,6 +55,9 @@ impl Place {
         let cache = target_dir().join("vm");
         fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
         let lock = File::create(cache.join("lock"))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            println!("waiting for another run in {}", cache.display());
+        }
         lock.lock().context("cannot wait for another run")?;
         let scratch = cache.join("run");
         Ok(Self {
@@ -65,9 +69,9 @@ impl Place {
     }
 
     /// Boots `kernel`, with memory counted in a hierarchy of version 1 or in one of version 2, and runs the programs in it.
-    pub fn run(&self, kernel: Kernel, v1: bool, selection: &Selection, tally: &mut Tally) -> Result<()> {
-        let image = Image::fetch(kernel, &self.cache)?;
+    pub fn run(&self, kernel: Kernel, v1: bool, selection: &Selection) -> Result<()> {
         self.lay(selection)?;
+        let image = Image::fetch(kernel, &self.cache)?;
         fs::write(self.share.join("guest"), GUEST)?;
         fs::write(self.share.join("settings"), settings(selection)?)?;
         let initramfs = self.scratch.join("initramfs");
@@ -85,33 +89,33 @@ impl Place {
             scratch: &self.scratch,
             limit: selection.limit,
         };
-        let code = machine.run(tally);
-        self.move_skipped(tally);
-        note_silent_failure(code? == 0, tally);
+        ensure!(machine.run()? == 0, "the kernel programs were not looked at");
         Ok(())
     }
 
     /// Runs the programs on this host.
-    pub fn run_here(&self, selection: &Selection, tally: &mut Tally) -> Result<()> {
+    pub fn run_here(&self, selection: &Selection) -> Result<()> {
         self.lay(selection)?;
-        let mut is_good = true;
         for name in &selection.programs {
             println!("     Running {name} here");
+            let told = Told::of(&self.share, name);
+            told.make()?;
             let mut program = Command::new(self.share.join("deps").join(name));
             program
                 .args(&selection.harness)
-                .envs(noted_in(&self.share))
+                .env(FIGURES, self.share.join("figures"))
+                .envs([told.skipped()])
                 .current_dir(tests_directory())
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped());
             let mut program = program.spawn().with_context(|| format!("cannot start {name}"))?;
             if let Some(stdout) = program.stdout.take() {
-                tally.listen(stdout, io::stdout())?;
+                run(Command::new("tee").arg(told.output()).stdin(stdout))?;
             }
-            is_good &= program.wait()?.success();
+            // None where a signal ended it.
+            let code = program.wait()?.code().unwrap_or(-1);
+            fs::write(told.code(), code.to_string())?;
         }
-        self.move_skipped(tally);
-        note_silent_failure(is_good, tally);
         if selection.measure {
             let measured = File::create(self.share.join("measured"))?;
             run(Command::new(self.share.join("kernels"))
@@ -121,15 +125,38 @@ impl Place {
         Ok(())
     }
 
-    /// Puts what came out of the last run into the tables of `file`.
-    pub fn write(&self, file: &Path, tally: &Tally) -> Result<()> {
+    /// What each program of the last run reported.
+    pub fn counts(&self, selection: &Selection) -> Result<Vec<(String, Tally)>> {
+        let programs = selection.programs.iter();
+        programs
+            .map(|name| Ok((name.clone(), Told::of(&self.share, name).count()?)))
+            .collect()
+    }
+
+    /// Puts what came out of the last run into the tables of `file`: of those that start a Slurm a row each, of all others one.
+    pub fn write(&self, file: &Path, counts: &[(String, Tally)]) -> Result<()> {
+        let (slurm, others): (Vec<_>, Vec<_>) = counts.iter().partition(|(name, _)| name.starts_with(SLURM));
+        if !others.is_empty() {
+            let mut sum = Tally::default();
+            for (_, tally) in others {
+                sum.add(tally);
+            }
+            let mut row = self.row("row", file, &sum);
+            run(row.arg("--spikes").arg(self.share.join("figures")))?;
+        }
+        for (name, tally) in slurm {
+            run(self.row("slurm-row", file, tally).arg("--program").arg(name))?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, verb: &str, file: &Path, tally: &Tally) -> Command {
         let mut row = Command::new(self.share.join("kernels"));
-        row.arg("row").arg("--write").arg(file);
+        row.arg(verb).arg("--write").arg(file);
         row.arg("--measured").arg(self.share.join("measured"));
-        row.arg("--spikes").arg(self.share.join("figures"));
         row.arg("--tests")
             .args([tally.passed, tally.failed, tally.skipped].map(|count| count.to_string()));
-        run(&mut row)
+        row
     }
 
     /// Clears what the last run left, and lays the programs of this one.
@@ -141,28 +168,11 @@ impl Place {
         fs::create_dir_all(&self.share).with_context(|| format!("cannot make {scratch}"))?;
         programs::lay(&selection.programs, &self.share)
     }
-
-    fn move_skipped(&self, tally: &mut Tally) {
-        // There is no such file where nothing was skipped.
-        tally.move_skipped(&fs::read_to_string(self.share.join("skipped")).unwrap_or_default());
-    }
-}
-
-/// Counts a program that died before it could report.
-fn note_silent_failure(is_good: bool, tally: &mut Tally) {
-    if !is_good && tally.failed == 0 {
-        tally.failed += 1;
-    }
 }
 
 /// Where cargo runs the tests.
 fn tests_directory() -> PathBuf {
     root().join("tests")
-}
-
-/// Where the tests note what is not told by their output.
-fn noted_in(share: &Path) -> [(&'static str, PathBuf); 2] {
-    [(SKIPPED, share.join("skipped")), (FIGURES, share.join("figures"))]
 }
 
 /// What the script `guest` reads: words of a shell.
@@ -173,11 +183,10 @@ fn settings(selection: &Selection) -> Result<String> {
         format!("harness=({})", quoted(&selection.harness)?),
         format!("directory={}", quoted(&[text(&tests_directory())?])?),
         format!("measure={}", if selection.measure { "yes" } else { "" }),
+        format!("skipped={SKIPPED}"),
     ];
     let mut environment: Vec<_> = env::vars().filter(|(name, _)| name.starts_with(TOLD)).collect();
-    for (name, path) in noted_in(Path::new(SHARE)) {
-        environment.push((name.to_owned(), text(&path)?));
-    }
+    environment.push((FIGURES.to_owned(), format!("{SHARE}/figures")));
     for (name, value) in environment {
         lines.push(format!("export {}", quoted(&[format!("{name}={value}")])?));
     }
