@@ -1,6 +1,9 @@
 //! Every way to name a job.
 
-use support::slurm::{Config, JobId, run};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use support::slurm::{Config, JobId, cgroups, run};
 
 use super::{LIMIT, answered, cluster, need, refused, root, step, user};
 
@@ -132,4 +135,27 @@ fn the_users_own_job_is_found_without_an_id() {
     assert_eq!(answer["target"]["own_processes"], "taken_off");
     slurm.scancel(first);
     slurm.scancel(second);
+}
+
+/// Before a job's first process is there, and between its steps, the processes in its cgroup are Slurm's: on version 2 nothing there
+/// tells whose it is.
+#[test]
+fn a_job_without_a_process_of_its_users_is_found_without_an_id() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config::default());
+    let mut salloc = slurm.as_user("salloc");
+    let _ = run(salloc.args(["--no-shell", "-n1", "--mem=100M"]), LIMIT).good();
+    let job = JobId(1);
+    let dir = slurm.job_cgroup(job);
+    support::measure::wait_until("it has a cgroup", || dir.join("step_extern").exists());
+    for pid in cgroups::tree(&dir).iter().flat_map(|dir| cgroups::processes(dir)) {
+        let owner = fs::metadata(format!("/proc/{pid}")).expect("it stays").uid();
+        assert_eq!(owner, 0, "{pid}");
+    }
+    let mut attached = support::measure::Process::start(&mut user(&slurm, &[]));
+    assert!(attached.line().contains("needed"));
+    drop(attached);
+    slurm.scancel(job);
 }

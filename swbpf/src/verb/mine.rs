@@ -1,6 +1,9 @@
 //! The job that is meant where none is named.
 
-use std::{collections::BTreeMap, env};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+};
 
 use crate::{
     error::Error,
@@ -10,7 +13,7 @@ use crate::{
             slurm::{JobDirName, JobPlace},
         },
         id::{JobId, JobRef},
-        slurm::Slurm,
+        slurm::{Running, Slurm},
     },
     out::escape,
 };
@@ -31,10 +34,14 @@ pub async fn job(hierarchies: &Hierarchies, node: Option<&str>) -> Result<JobId,
     let user = User::current();
     let mut places = hierarchies.slurm_jobs()?;
     places.retain(|place| node.is_none_or(|node| place.node.as_deref().is_none_or(|own| own == node)));
-    let own: Vec<&JobPlace> = places
-        .iter()
-        .filter(|place| place.uid == Some(user.uid))
-        .collect();
+    let (untold, told): (Vec<&JobPlace>, Vec<&JobPlace>) =
+        places.iter().partition(|place| place.uid.is_none());
+    let mut own = told;
+    own.retain(|place| place.uid == Some(user.uid));
+    // On version 2 only a process of the job tells whose it is, and Slurm has its own there before the first one.
+    let running = running(&untold, user.uid).await;
+    let is_own = |place: &&JobPlace| running.iter().any(|job| place.name == JobDirName::Id(job.raw));
+    own.extend(untold.into_iter().filter(is_own));
     // Who may look at all of them, and has none.
     let all: Vec<&JobPlace> = if own.is_empty() && user.sees_all {
         places.iter().collect()
@@ -83,15 +90,24 @@ fn id_of(place: &JobPlace) -> JobId {
     }
 }
 
-/// One line each: its id as Slurm shows it, and its name, where Slurm can be asked.
-async fn listed(places: &[&JobPlace], uid: u32) -> Vec<String> {
+/// What runs of the user on the nodes of these places, where Slurm can be asked.
+async fn running(places: &[&JobPlace], uid: u32) -> Vec<Running> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let short = host.split('.').next().unwrap_or(&host);
-    let node = places
+    let nodes: BTreeSet<&str> = places
         .iter()
-        .find_map(|place| place.node.as_deref())
-        .unwrap_or(short);
-    let running = Slurm::default().running_here(uid, node).await.unwrap_or_default();
+        .map(|place| place.node.as_deref().unwrap_or(short))
+        .collect();
+    let mut found = Vec::new();
+    for node in nodes {
+        found.extend(Slurm::default().running_here(uid, node).await.unwrap_or_default());
+    }
+    found
+}
+
+/// One line each: its id as Slurm shows it, and its name, where Slurm can be asked.
+async fn listed(places: &[&JobPlace], uid: u32) -> Vec<String> {
+    let running = running(places, uid).await;
     let names: BTreeMap<u32, (String, &str)> = running
         .iter()
         .map(|job| (job.raw, (job.id.to_string(), job.name.as_str())))

@@ -34,7 +34,7 @@ impl JobPlace {
     /// Its ids, as the environment of one of its processes has them; none where no process can be read. `proc` is
     /// `/proc`.
     pub(in crate::job) fn told_ids(&self, proc: &Path) -> ToldIds {
-        let found = walk(&self.cgroup, |pids| {
+        let found = walk(&self.cgroup, |_, pids| {
             pids.iter()
                 .find_map(|pid| ToldIds::of(&proc.join(pid.to_string()).join("environ"), self.name))
         });
@@ -87,21 +87,26 @@ impl ToldIds {
     }
 }
 
+/// The step in which Slurm itself holds a process, so that it is there before all others.
+const EXTERN: &str = "step_extern";
+
 /// Real uid of a process in `cgroup`, the cgroup of a job, that is not Slurm's own. `proc` is `/proc`.
 pub(super) fn uid(cgroup: &Cgroup, proc: &Path) -> Option<u32> {
-    walk(cgroup, |pids| {
+    walk(cgroup, |below, pids| {
+        let may_be_slurms = below.starts_with(EXTERN);
         // The process that was started first: a container of the job may run as others.
         let started = pids.iter().filter_map(|pid| {
             let dir = proc.join(pid.to_string());
-            Some((started_at(&dir)?, real_uid(&dir)?))
+            let uid = real_uid(&dir).filter(|uid| *uid != 0 || !may_be_slurms)?;
+            Some((started_at(&dir)?, uid))
         });
         started.min().map(|(_, uid)| uid)
     })
 }
 
-/// The first answer of `look`, which is given the processes of one cgroup of a job after the other, Slurm's own on
-/// version 2 left out.
-fn walk<T>(cgroup: &Cgroup, mut look: impl FnMut(&[u32]) -> Option<T>) -> Option<T> {
+/// The first answer of `look`, which is given one cgroup of a job after the other, by its path below that of the job, and its
+/// processes, Slurm's own on version 2 left out.
+fn walk<T>(cgroup: &Cgroup, mut look: impl FnMut(&Path, &[u32]) -> Option<T>) -> Option<T> {
     let job = cgroup.path();
     let mut dirs = vec![job.to_path_buf()];
     let mut next = 0;
@@ -113,7 +118,7 @@ fn walk<T>(cgroup: &Cgroup, mut look: impl FnMut(&[u32]) -> Option<T>) -> Option
             continue;
         }
         let pids = tree::procs_of(&dir).unwrap_or_default();
-        let found = look(&pids[..pids.len().min(MAX_PROCS)]);
+        let found = look(below, &pids[..pids.len().min(MAX_PROCS)]);
         if found.is_some() {
             return found;
         }

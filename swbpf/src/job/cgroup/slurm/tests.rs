@@ -312,8 +312,16 @@ fn the_owner_of_a_v2_job_is_that_of_its_oldest_process() {
     let host = pid(pid(pid(host, 10, 0, 1), 12, 1000, 50), 13, 100_005, 70);
     let place = &places(&host)[0];
     assert_eq!(procs::uid(&place.cgroup, &host.at("proc")), Some(1000));
+    let uid = |host: &FakeHost| procs::uid(&places(host)[0].cgroup, &host.at("proc"));
     let host = host.file(&format!("{job}/step_0/user/task_0/cgroup.procs"), "");
-    assert_eq!(procs::uid(&places(&host)[0].cgroup, &host.at("proc")), None);
+    assert_eq!(uid(&host), None);
+    // The one that Slurm holds in the extern step is root's, whoever's the job is.
+    let held = format!("{job}/step_extern/user/task_special/cgroup.procs");
+    let host = pid(host.file(&held, "20\n"), 20, 0, 2);
+    assert_eq!(uid(&host), None);
+    let host = pid(host.file(&held, "20\n21\n"), 21, 1000, 90);
+    assert_eq!(uid(&host), Some(1000));
+    let host = host.file(&held, "20\n");
     let host = host.file(
         &format!("{job}/step_0/user/task_0/cgroup.procs"),
         &format!("{}\n", std::process::id()),
