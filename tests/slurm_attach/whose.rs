@@ -1,15 +1,26 @@
 //! The numbers of a job are its own: with several nodes on one host, and with sw-bpf inside of it.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use support::measure::{MIB, Process, wait_until};
-use support::slurm::{Config, JobId, Slurm, run};
+use support::slurm::cgroups::path_in;
+use support::slurm::{Config, JobId, Slurm, cgroups, run};
 
 use super::{LIMIT, answered, assert_holds, bytes, cluster, need, refused, root, step};
 
 fn hold(size: &str) -> String {
     format!("#!/bin/sh\nworkload anon --size {size} --hold-ms 300000\n")
+}
+
+/// Each `slurmd` of a host has a directory of its own: `slurm_NODE`, on version 2 the scope `NODE_slurmstepd.scope`.
+fn assert_is_of_node(slurm: &Slurm, answer: &Value, node: &str, job: JobId) {
+    let told = answer["target"]["cgroup"].as_str().expect("a path");
+    let dir = cgroups::job("memory", node, slurm.user().uid, job.0);
+    assert_eq!(Path::new(told), dir);
 }
 
 #[test]
@@ -39,6 +50,7 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
         let answer = answered(root(&slurm, &["--once", "--json", "--window=200ms", &id]));
         assert_holds(&answer["memory"], mib);
         assert_eq!(answer["job"]["here"]["node"], node);
+        assert_is_of_node(&slurm, &answer, node, job);
         let (code, line) = refused(root(&slurm, &["--once", "--node=node9", &id]));
         assert_ne!(code, Some(0), "{line}");
     }
@@ -62,6 +74,7 @@ fn with_two_nodes_on_the_host_each_jobs_numbers_are_its_own() {
         });
         let answer = support::command::snapshot(&on(node).good());
         assert_holds(&answer["memory"], mib);
+        assert_is_of_node(&slurm, &answer, node, both);
     }
     let answer = run(&mut root(&slurm, &[&id]), LIMIT);
     assert_eq!(answer.status.code(), Some(2), "{}", answer.stderr);
@@ -136,6 +149,7 @@ fn it_ends_with_its_step_and_with_its_job() {
     for ended in [format!("{id}.0"), id.clone()] {
         let mut srun = Process::start(&mut in_step(&slurm, &id, &["attach"]));
         assert!(srun.line().contains("needed"));
+        assert_ne!(sw_bpfs(&slurm), []);
         slurm.client("scancel", &[&ended]);
         srun.finish();
     }
@@ -145,9 +159,51 @@ fn it_ends_with_its_step_and_with_its_job() {
         assert!(!state.contains("drain"), "{state}");
         state == "idle"
     });
-    let mut left = slurm.processes();
-    left.retain(|pid| {
-        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sw-bpf\0"))
-    });
-    assert_eq!(left, []);
+    assert_eq!(sw_bpfs(&slurm), []);
+}
+
+/// Its processes on the hosts of the cluster.
+fn sw_bpfs(slurm: &Slurm) -> Vec<Pid> {
+    let program = slurm.dir("bin").join("sw-bpf");
+    let mut found = slurm.processes();
+    found.retain(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program));
+    found
+}
+
+/// A file of a process; empty where it has ended.
+fn read(pid: Pid, file: &str) -> String {
+    fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+}
+
+/// What it has in its step goes with it, and its own cgroup with the next one that is started.
+#[test]
+fn killed_it_leaves_nothing_in_its_step() {
+    if !need() {
+        return;
+    }
+    let slurm = cluster(&Config::default());
+    let id = roots(&slurm);
+    let mut srun = Process::start(&mut in_step(&slurm, &id, &["attach"]));
+    assert!(srun.line().contains("needed"));
+    let is_outside = |pid: &Pid| path_in(&read(*pid, "cgroup"), "memory").starts_with("/sw-bpf-attach-");
+    let (outside, inside): (Vec<_>, Vec<_>) = sw_bpfs(&slurm).into_iter().partition(is_outside);
+    let [outside] = outside[..] else {
+        panic!("{outside:?} {inside:?}");
+    };
+    // By version 1 Slurm ends what has left the memory hierarchy alone.
+    assert_eq!(inside.len(), usize::from(cgroups::version() == 2));
+    // A kill for memory is to hit a process of the job.
+    for pid in inside {
+        assert_eq!(read(pid, "oom_score_adj"), "-1000\n");
+    }
+    kill_process(outside, Signal::KILL).expect("it runs");
+    srun.finish();
+    wait_until("all of it has ended", || sw_bpfs(&slurm).is_empty());
+    let memory = if cgroups::version() == 2 { "" } else { "memory/" };
+    let left = format!("/sys/fs/cgroup/{memory}sw-bpf-attach-{outside}");
+    assert!(Path::new(&left).exists());
+    let answer = answered(in_step(&slurm, &id, &["--once", "--json", "--window=300ms"]));
+    assert_eq!(answer["target"]["own_processes"], "left");
+    assert!(!Path::new(&left).exists());
+    slurm.client("scancel", &[&id]);
 }
