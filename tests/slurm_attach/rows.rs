@@ -1,8 +1,10 @@
 //! What is told of a job: its steps and tasks, its facts, its end.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use support::measure::wait_until;
-use support::pace::factor;
+use support::pace::{factor, scaled};
 use support::slurm::{Config, Gather, cgroups};
 
 use super::{Attached, answered, assert_holds, bytes, cluster, need, root, step};
@@ -18,11 +20,15 @@ fn a_job_has_rows_for_its_steps_and_the_spike_that_the_accounting_misses() {
         gather_seconds: 1,
         ..Config::default()
     });
-    let script = "#!/bin/sh\necho here\nuntil-let-go\n\
-                  srun -n1 workload anon --size 300M --hold-ms 30\n\
-                  srun -n2 --overlap workload anon --size 60M --hold-ms 100\n\
-                  workload anon --size 40M --hold-ms 5\n";
-    let job = slurm.sbatch(script, &["--mem=900M", "-n2", "--job-name=two steps"]);
+    // Its two tasks are to be there at once, however slowly the second one starts.
+    let both = scaled(Duration::from_millis(100)).as_millis();
+    let script = format!(
+        "#!/bin/sh\necho here\nuntil-let-go\n\
+         srun -n1 workload anon --size 300M --hold-ms 30\n\
+         srun -n2 --overlap workload anon --size 60M --hold-ms {both}\n\
+         workload anon --size 40M --hold-ms 5\n"
+    );
+    let job = slurm.sbatch(&script, &["--mem=900M", "-n2", "--job-name=two steps"]);
     slurm.wait_line(job, "here");
     let attached = Attached::start(&slurm, job);
     slurm.let_go(job);
