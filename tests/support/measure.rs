@@ -47,7 +47,7 @@ pub fn program(name: &str) -> PathBuf {
     let path = profile.join(name);
     assert!(
         path.exists(),
-        "{} is missing: `cargo xtask test` builds it; by hand, `cargo build -p swbpf` in the same profile",
+        "{} is missing: `cargo xtask test` builds it; by hand, `cargo build -p swbpf -p swbpf-workloads` in the same profile",
         path.display()
     );
     path

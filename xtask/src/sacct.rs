@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::command::{cargo, run as run_command, target_dir};
+use crate::test::{PACKAGE, STARTED};
 
 /// Measure what Slurm's accounting misses (as root)
 #[derive(clap::Args)]
@@ -16,11 +17,11 @@ pub struct Args {
 
 /// Builds and runs the measurement.
 pub fn run(args: &Args) -> Result<()> {
-    let packages = ["--package=swbpf", "--package=swbpf-tests"];
     run_command(
         cargo()
             .args(["build", "--quiet", "--release", "--bins"])
-            .args(packages),
+            .args(STARTED)
+            .args(["--package", PACKAGE]),
     )?;
     run_command(Command::new(target_dir().join("release/sacct_table")).args(&args.measurement))
 }

@@ -22,6 +22,8 @@ use crate::{build_ebpf, vm};
 
 /// Holds the live tests and all that they start.
 pub const PACKAGE: &str = "swbpf-tests";
+/// What those start.
+pub const STARTED: [&str; 2] = ["--package=swbpf", "--package=swbpf-workloads"];
 const LIVE: &str = "live_";
 /// How the targets that start a Slurm of their own begin.
 pub const SLURM: &str = "slurm_";
@@ -133,8 +135,8 @@ impl Suite<'_> {
     /// In release, and one test at a time.
     fn live(&mut self, targets: &[String]) -> Result<()> {
         let release = ["--release", "--package", PACKAGE];
-        let bins = ["build", "--quiet", "--package=swbpf", "--bins"];
-        run_command(cargo().args(bins).args(release))?;
+        let bins = ["build", "--quiet", "--bins"];
+        run_command(cargo().args(bins).args(STARTED).args(release))?;
         let mut live = cargo();
         live.arg("test").args(release).arg("--no-fail-fast");
         live.args(targets.iter().flat_map(|name| ["--test", name]));

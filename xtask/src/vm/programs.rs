@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::command::{cargo, output, run, target_dir};
-use crate::test::PACKAGE;
+use crate::test::{PACKAGE, STARTED};
 
 /// What they start, and what looks at the kernel programs.
 const BINS: [&str; 3] = ["sw-bpf", "workload", "kernels"];
@@ -15,10 +15,7 @@ const BINS: [&str; 3] = ["sw-bpf", "workload", "kernels"];
 /// Builds the test programs `names`, and puts each into `share`, as `deps/NAME`, and what they start beside them.
 pub fn lay(names: &[String], share: &Path) -> Result<()> {
     let release = ["--quiet", "--release", "--package", PACKAGE];
-    run(cargo()
-        .arg("build")
-        .args(release)
-        .args(["--package=swbpf", "--bins"]))?;
+    run(cargo().arg("build").args(release).args(STARTED).arg("--bins"))?;
     let mut build = cargo();
     build
         .arg("test")
