@@ -25,7 +25,7 @@ fn hierarchies() -> Hierarchies {
 fn own() -> Option<OwnCgroup> {
     match OwnCgroup::create(&hierarchies()) {
         Ok(own) => Some(own),
-        Err(CgroupError::Permission { path, .. }) => {
+        Err(CgroupError::MayNotMake { path, .. }) => {
             skipped(&format!("this user may not make {}", path.display()));
             None
         }

@@ -1,5 +1,6 @@
 //! What was typed, as typed values.
 
+mod hints;
 mod quantity;
 
 use std::ffi::OsString;
@@ -12,6 +13,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::error::{EXIT_CODES, EXIT_CODES_OF_DOCTOR, EXIT_CODES_OF_RUN, Error};
 use crate::job::id::{IdError, JobId};
+
+/// Length of a window where none is given.
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// What sw-bpf is asked to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +48,8 @@ pub struct Run {
     /// Write a record: one JSON object a line, the last one the summary
     #[arg(long, value_name = "FILE", value_parser = record())]
     pub json: Option<PathBuf>,
-    /// Limit the command's memory: 300M, 1.5G, or bytes; K, M, G, T are 1024-based
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    /// Limit the command's memory: 300M, 1.5G, or bytes, 1M at least; K, M, G, T are 1024-based
+    #[arg(long, value_name = "SIZE", value_parser = quantity::limit)]
     pub limit_mem: Option<u64>,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
@@ -151,16 +155,16 @@ impl ForcedSource {
     sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
     sw-bpf --once --all-nodes [--json] [JOB] [--window TIME]\n       \
     sw-bpf run [OPTIONS] -- COMMAND [ARGS]...\n       \
-    sw-bpf doctor [--json]")]
+    sw-bpf doctor [--json] [--force-source SOURCE]")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<CliVerb>,
-    /// Follow this Slurm job on this host, as `attach` does: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID; without it,
-    /// the job that sw-bpf runs in, else your only one here
+    /// Follow this Slurm job on this host, as `attach` does: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID (the id that no
+    /// other job ever has, from Slurm 25.11 on); without it, the job that sw-bpf runs in, else your only one here
     #[arg(value_name = "JOB", value_parser = job_id)]
     job: Option<JobId>,
     /// Slurm's name of the node, where several slurmd share this host
-    #[arg(long, global = true, value_name = "NODE")]
+    #[arg(long, value_name = "NODE")]
     node: Option<String>,
     /// Measure for one window, then answer: the job that sw-bpf runs in, else its own cgroup, where no other is named
     #[arg(long)]
@@ -176,20 +180,36 @@ struct Cli {
 #[command(next_help_heading = "Options of --once")]
 struct CliOnce {
     /// Answer with one JSON object on one line
-    #[arg(long, requires = "once")]
+    #[arg(long)]
     json: bool,
     /// Ask every node of the job, through srun, where sw-bpf has the same path
-    #[arg(long, requires = "once", conflicts_with_all = ["cgroup", "pid", "node"])]
+    #[arg(long, conflicts_with_all = ["cgroup", "pid", "node"])]
     all_nodes: bool,
     /// Measure the cgroup of this directory
-    #[arg(long, value_name = "PATH", requires = "once", conflicts_with = "pid")]
+    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// Measure the cgroup of this process
-    #[arg(long, value_name = "PID", requires = "once", value_parser = quantity::pid)]
+    #[arg(long, value_name = "PID", value_parser = quantity::pid)]
     pid: Option<u32>,
-    /// Length of the window: 0.05 to 3600 seconds, or 200ms, 2s, 1m
-    #[arg(long, value_name = "TIME", requires = "once", default_value = "1s", value_parser = quantity::window)]
-    window: Duration,
+    /// Length of the window: 0.05 to 3600 seconds, or 200ms, 2s, 1m; 1s where it is not given
+    #[arg(long, value_name = "TIME", value_parser = quantity::window)]
+    window: Option<Duration>,
+}
+
+impl CliOnce {
+    /// The first of those that are given, where none may be.
+    fn any(&self) -> Option<&'static str> {
+        let given = [
+            (self.pid.is_some(), "--pid"),
+            (self.cgroup.is_some(), "--cgroup"),
+            (self.all_nodes, "--all-nodes"),
+            (self.window.is_some(), "--window"),
+            (self.json, "--json"),
+        ];
+        given
+            .into_iter()
+            .find_map(|(is_given, option)| is_given.then_some(option))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -205,8 +225,8 @@ enum CliVerb {
 #[derive(Debug, Args)]
 #[command(override_usage = "sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]")]
 struct CliAttach {
-    /// This Slurm job on this host: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID; without it, the job that sw-bpf runs
-    /// in, else your only one here
+    /// This Slurm job on this host: 123, `123_4`, 123+1, 123.0, 123.batch or an SLUID (the id that no other job ever has, from
+    /// Slurm 25.11 on); without it, the job that sw-bpf runs in, else your only one here
     #[arg(value_name = "JOB", value_parser = job_id)]
     job: Option<JobId>,
     /// Measure the cgroup of this directory
@@ -215,6 +235,9 @@ struct CliAttach {
     /// Measure the cgroup of this process
     #[arg(long, value_name = "PID", value_parser = quantity::pid, conflicts_with_all = ["job", "cgroup"])]
     pid: Option<u32>,
+    /// Slurm's name of the node, where several slurmd share this host
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
     /// Write a record: one JSON object a line, the last one the summary
     #[arg(long, value_name = "FILE", value_parser = record())]
     json: Option<PathBuf>,
@@ -222,29 +245,40 @@ struct CliAttach {
 
 /// Reads the arguments, the name of the program first among them.
 pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Error> {
-    let cli = Cli::try_parse_from(typed)?;
+    let typed: Vec<OsString> = typed.into_iter().collect();
+    let cli = Cli::try_parse_from(&typed).map_err(|error| hints::improved(error, &typed))?;
+    if let Some(option) = cli.options.any().filter(|_| !cli.once) {
+        let refusal = hints::without_once(option, cli.verb.is_some());
+        return Err(refuse(ErrorKind::MissingRequiredArgument, &refusal));
+    }
     let verb = match cli.verb {
         Some(_) if cli.once || cli.job.is_some() => {
             let alone = if cli.once { "'--once'" } else { "JOB" };
             let refusal = format!("{alone} stands alone: drop it, or the command after it");
             return Err(refuse(ErrorKind::ArgumentConflict, &refusal));
         }
-        Some(CliVerb::Run(_)) if cli.node.is_some() => {
+        Some(CliVerb::Run(_) | CliVerb::Doctor(_)) if cli.node.is_some() => {
             return Err(refuse(
                 ErrorKind::ArgumentConflict,
                 "'--node' goes with a job: drop it",
             ));
         }
-        Some(CliVerb::Doctor(_)) if cli.node.is_some() || cli.force_source.is_some() => {
+        Some(CliVerb::Doctor(_)) if cli.force_source == Some(ForcedSource::Sampled) => {
             return Err(refuse(
                 ErrorKind::ArgumentConflict,
-                "'doctor' takes '--json' alone: drop the rest",
+                "'doctor' tries the kernel programs, which '--force-source sampled' leaves out: drop it",
             ));
         }
         Some(CliVerb::Run(run)) => Verb::Run(run),
         Some(CliVerb::Doctor(doctor)) => Verb::Doctor(doctor),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
-            target: target(attach.job, attach.cgroup, attach.pid, cli.node, Unnamed::Mine)?,
+            target: target(
+                attach.job,
+                attach.cgroup,
+                attach.pid,
+                attach.node.or(cli.node),
+                Unnamed::Mine,
+            )?,
             json: attach.json,
         }),
         None if cli.once => once(cli.job, cli.node, cli.options)?,
@@ -267,6 +301,7 @@ fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Ve
         pid,
         window,
     } = options;
+    let window = window.unwrap_or(WINDOW);
     if all_nodes {
         if job.as_ref().is_some_and(|job| job.step.is_some()) {
             let refusal = "'--all-nodes' takes a whole job: drop the step behind its id";
@@ -322,18 +357,15 @@ fn refuse(kind: ErrorKind, refusal: &str) -> Error {
     Cli::command().error(kind, refusal).into()
 }
 
-/// Reads the id of a job; a word is more likely a command that does not exist.
+/// The commands, for whoever typed another word.
+const VERBS: &str = "run, attach, doctor";
+
+/// Reads the id of a job.
 fn job_id(typed: &str) -> Result<JobId, String> {
     if typed.is_empty() {
         return Err("the id is empty: is a variable not set?".to_owned());
     }
-    typed.parse().map_err(|error: IdError| {
-        if typed.starts_with(|c: char| c.is_alphabetic()) {
-            format!("it is no command (run, attach, doctor), and as a job: {error}")
-        } else {
-            error.to_string()
-        }
-    })
+    typed.parse().map_err(|error: IdError| error.to_string())
 }
 
 /// The path of a record. Standard output belongs to the command of `run`, and is named where it is wanted.

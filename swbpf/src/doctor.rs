@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use schemars::Schema;
 
 use crate::{
-    cli,
+    cli::{self, ForcedSource},
     error::Error,
     out::{self, json, schema::schema_of},
 };
@@ -20,8 +20,8 @@ use diagnosis::{Diagnosis, DiagnosisKind, SCHEMA_VERSION, Verdict};
 use facts::Facts;
 
 /// Looks at this host and says what it found; the exit code is that of the worst verdict.
-pub async fn doctor(asked: &cli::Doctor) -> Result<ExitCode, Error> {
-    let diagnosis = diagnose(&gather::facts().await, Timestamp::now());
+pub async fn doctor(asked: &cli::Doctor, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    let diagnosis = diagnose(&gather::facts(force).await, Timestamp::now());
     let answer = if asked.json {
         json::line(&diagnosis)?
     } else {

@@ -12,28 +12,31 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (1, "another failure, told on standard error"),
     (2, "the command line is not understood, or means several jobs"),
     (65, "the job has not started"),
-    (
-        66,
-        "the cgroup is gone, the path is not a cgroup, or the job has ended",
-    ),
+    (66, "there is no such cgroup, or no more, or the job has ended"),
     (67, "no such process, job or step, or nothing is known of it"),
     (68, "the job runs on other nodes"),
     (69, "the kernel is locked down"),
-    (70, "the kernel has no BTF"),
-    (71, "the kernel lacks a hook"),
+    (70, "the kernel has no BTF, or none that can be read"),
+    (71, "the kernel lacks a hook, or the kind that was asked for"),
     (72, "no cgroup hierarchy is mounted, or none has the controller"),
     (73, "the output cannot be written"),
     (75, "the table of tracked cgroups is full"),
     (76, "a node of the job did not answer"),
-    (77, "permission denied, or the job is another user's"),
-    (78, "a capability is missing"),
-    (126, "run: the command cannot be executed"),
+    (
+        77,
+        "permission denied, no cgroup can be made for the command, or the job is another user's",
+    ),
+    (78, "a capability is missing, or of no use in a user namespace"),
+    (
+        126,
+        "run: the command cannot be executed, or not within its limit",
+    ),
     (127, "run: the command is not found"),
 ];
 
 /// What [`EXIT_CODES`] leaves open of `run`.
 pub const EXIT_CODES_OF_RUN: &str = "`run` returns the command's own exit code, and 128+N where signal N ended \
-     it. A code of sw-bpf's own says that the command was not started.\n\n\
+     it. A code of sw-bpf's own says that the command was not executed.\n\n\
      Codes 69, 70, 71 and 78 are met with `--force-source kernel`: else sw-bpf samples, and tells the reason as \
      `probes.reason`.";
 
@@ -52,13 +55,18 @@ pub enum Error {
     Usage(#[from] clap::Error),
     /// The process lacks a capability.
     #[error(
-        "{capability} is missing, which the kernel programs need: run as root, or once \
-         `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
+        "{capability} is missing, which the kernel programs need: {}",
+        way_to_capabilities(*is_withheld)
     )]
     MissingCapability {
         /// Its name, as `CAP_BPF`.
         capability: &'static str,
+        /// Whether neither root nor `setcap` gives it here.
+        is_withheld: bool,
     },
+    /// The process is in a user namespace, whose capabilities the kernel does not accept for BPF.
+    #[error("{IN_USER_NAMESPACE}: run sw-bpf outside of the container")]
+    UserNamespace,
     /// Lockdown forbids tracing programs.
     #[error(
         "the kernel is locked down ({mode}) and refuses tracing programs: boot with lockdown=integrity or \
@@ -75,6 +83,32 @@ pub enum Error {
         path: PathBuf,
         /// Why it was not found.
         source: io::Error,
+    },
+    /// What should describe the kernel's types does not.
+    #[error(
+        "the BTF in {path:?} ({bytes} bytes) cannot be used: {why}: if something is mounted over it, unmount that, else use \
+         a kernel built with CONFIG_DEBUG_INFO_BTF=y"
+    )]
+    BadBtf {
+        /// Where it was read.
+        path: PathBuf,
+        /// How long it is.
+        bytes: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The kind of hook that was asked for cannot be used.
+    #[error(
+        "{asked} was asked for and cannot be used here: {why}: without --force-source {} is used",
+        .instead.unwrap_or("sampling")
+    )]
+    RungRefused {
+        /// Its name, as `fentry`.
+        asked: &'static str,
+        /// Why not.
+        why: String,
+        /// The kind that would be tried first.
+        instead: Option<&'static str>,
     },
     /// The kernel has no such hook, nor what could stand for it.
     #[error(
@@ -98,7 +132,9 @@ pub enum Error {
         controller: &'static str,
     },
     /// The cgroup was removed, or never was.
-    #[error("cgroup {path:?} is gone: name one that exists")]
+    #[error(
+        "cgroup {path:?} does not exist: `systemd-cgls` or `find /sys/fs/cgroup -type d` lists those that do"
+    )]
     CgroupGone {
         /// Its directory.
         path: PathBuf,
@@ -187,6 +223,16 @@ pub enum Error {
         /// On what.
         path: PathBuf,
     },
+    /// No cgroup can be made for a command.
+    #[error("cannot make a cgroup for the command: {path:?}: {why}: {way}")]
+    NoOwnCgroup {
+        /// Where it was tried.
+        path: PathBuf,
+        /// The kernel's answer.
+        why: String,
+        /// What works.
+        way: &'static str,
+    },
     /// No slot is free for another cgroup.
     #[error(
         "the table of tracked cgroups is full ({capacity}): end another measurement, or take a smaller tree"
@@ -203,8 +249,16 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Standard output cannot be written.
+    #[error(
+        "cannot write to standard output: {source}: send it to a file on a disk with room, or to a program that reads it"
+    )]
+    Stdout {
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The command of `run` is not found.
-    #[error("command {command:?} is not found: check its spelling and PATH")]
+    #[error("command {command:?} is not found: {}", way_to_command(.command))]
     CommandNotFound {
         /// Its name.
         command: OsString,
@@ -216,6 +270,14 @@ pub enum Error {
         command: OsString,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// The command of `run` was killed before it was executed.
+    #[error(
+        "command {command:?} was killed for want of memory before its first instruction: raise --limit-mem"
+    )]
+    NoRoom {
+        /// Its name.
+        command: OsString,
     },
     /// Anything else.
     #[error("{}", one_line(.0))]
@@ -234,15 +296,15 @@ impl Error {
             Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } => 67,
             Self::JobElsewhere { .. } => 68,
             Self::Lockdown { .. } => 69,
-            Self::NoBtf { .. } => 70,
-            Self::HookAbsent { .. } => 71,
+            Self::NoBtf { .. } | Self::BadBtf { .. } => 70,
+            Self::HookAbsent { .. } | Self::RungRefused { .. } => 71,
             Self::NoCgroups | Self::NoController { .. } => 72,
-            Self::Output { .. } => 73,
+            Self::Output { .. } | Self::Stdout { .. } => 73,
             Self::TableFull { .. } => 75,
             Self::NodesMissing { .. } => 76,
-            Self::Permission { .. } | Self::JobNotYours { .. } => 77,
-            Self::MissingCapability { .. } => 78,
-            Self::NotExecutable { .. } => 126,
+            Self::Permission { .. } | Self::NoOwnCgroup { .. } | Self::JobNotYours { .. } => 77,
+            Self::MissingCapability { .. } | Self::UserNamespace => 78,
+            Self::NotExecutable { .. } | Self::NoRoom { .. } => 126,
             Self::CommandNotFound { .. } => 127,
             Self::Other(_) => 1,
         }
@@ -267,6 +329,37 @@ impl Error {
     }
 }
 
+/// Why capabilities that a process has are of no use.
+pub const IN_USER_NAMESPACE: &str = "in a user namespace the kernel does not accept CAP_BPF and CAP_PERFMON";
+
+/// What gives the capabilities that are missing.
+pub fn way_to_capabilities(is_withheld: bool) -> &'static str {
+    if is_withheld {
+        "root was stripped of it here: a container needs `--cap-add BPF --cap-add PERFMON`, a systemd unit CAP_BPF and \
+         CAP_PERFMON in its CapabilityBoundingSet="
+    } else {
+        "run as root, or once `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
+    }
+}
+
+/// Words that are a shell's own, and no programs.
+const SHELL_WORDS: [&str; 20] = [
+    "alias", "bg", "cd", "declare", "eval", "exec", "export", "fg", "for", "if", "jobs", "local", "module",
+    "set", "shift", "source", "trap", "ulimit", "umask", "while",
+];
+
+/// What to do about a command that is not found: what only a shell understands is told apart.
+fn way_to_command(command: &OsStr) -> &'static str {
+    let text = command.to_string_lossy();
+    let is_for_shell = |c: char| c.is_whitespace() || "|&;<>()$`\"'*?[]{}~=".contains(c);
+    if SHELL_WORDS.contains(&text.as_ref()) || text.contains(is_for_shell) {
+        "each word is an argument of its own, as `sw-bpf run -- sleep 1`; for what a shell understands say \
+         `sw-bpf run -- sh -c 'COMMAND'`"
+    } else {
+        "check its spelling and PATH"
+    }
+}
+
 /// Each of `items` on a line of its own.
 fn lines(items: &[String]) -> String {
     let mut lines = String::new();
@@ -277,10 +370,17 @@ fn lines(items: &[String]) -> String {
     lines
 }
 
-/// `error` with its causes on one line, whatever they hold.
-fn one_line(error: &anyhow::Error) -> String {
-    format!("{error:#}")
-        .split(|c: char| c.is_whitespace() || c.is_control())
+/// `error` with its causes on one line, whatever they hold. A cause that the text before it ends with is not told again.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")

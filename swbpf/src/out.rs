@@ -8,7 +8,6 @@ pub mod units;
 
 use std::io::{self, ErrorKind, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use crate::error::Error;
 
@@ -16,10 +15,7 @@ use crate::error::Error;
 pub fn tell(text: &str) -> Result<ControlFlow<()>, Error> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    outcome(written).map_err(|source| Error::Output {
-        path: PathBuf::from("standard output"),
-        source,
-    })
+    outcome(written).map_err(|source| Error::Stdout { source })
 }
 
 /// Writes `text` to standard error; where that is closed there is no one left to tell.

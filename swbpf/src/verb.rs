@@ -40,7 +40,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
             Verb::Once(once) => once::once(once, invocation.force_source).await,
             Verb::AllNodes(asked) => all_nodes::all_nodes(asked, invocation.force_source).await,
-            Verb::Doctor(asked) => doctor::doctor(asked).await,
+            Verb::Doctor(asked) => doctor::doctor(asked, invocation.force_source).await,
         }
     })
 }

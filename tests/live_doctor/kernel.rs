@@ -61,7 +61,7 @@ fn the_rung_is_the_one_that_is_measured_by() {
         let hook = program["hook"].as_str().expect("a hook");
         let events = diagnosis.check("events");
         let is_told = match program["attached"].as_bool() {
-            Some(true) => events.found.contains(hook) || events.verdict == "degraded",
+            Some(true) => events.list.contains(&hook),
             _ => events.found.contains(program["name"].as_str().expect("a name")),
         };
         assert!(is_told, "{program}: {events:?}");
@@ -93,8 +93,53 @@ fn garbage_in_place_of_btf_is_told() {
     let diagnosis = diagnosed(
         "mount -t tmpfs none /sys/kernel/btf; head -c 100000 /dev/urandom >/sys/kernel/btf/vmlinux; doctor",
     );
-    diagnosis.assert("btf", "degraded", "malformed BTF", "CONFIG_DEBUG_INFO_BTF");
-    diagnosis.assert("programs", "degraded", "BTF", "");
+    diagnosis.assert("btf", "degraded", "of 100000 bytes: malformed BTF", "unmount");
+    diagnosis.assert("programs", "degraded", "(100000 bytes)", "");
+    let diagnosis = diagnosed("mount --bind /dev/null /sys/kernel/btf/vmlinux; doctor");
+    diagnosis.assert(
+        "btf",
+        "degraded",
+        "of 0 bytes: malformed BTF: it is empty",
+        "unmount",
+    );
+}
+
+#[test]
+fn where_no_cgroup_can_be_made_run_is_told_to_fail() {
+    if !need_bpf() {
+        return;
+    }
+    Diagnosis::of(&mut doctor(&["--json"])).assert("run", "ok", "a cgroup was made", "");
+    let diagnosis = diagnosed(
+        "for dir in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q $dir && mount -o remount,bind,ro $dir; done; doctor",
+    );
+    diagnosis.assert("run", "degraded", "Read-only file system", "read-write");
+    diagnosis.assert("cgroups", "ok", "memory of version", "");
+}
+
+#[test]
+fn one_rung_can_be_tried_alone() {
+    if !need_bpf() {
+        return;
+    }
+    for (source, rung) in [
+        ("tracepoint", "btf_tracepoint"),
+        ("fentry", "fentry"),
+        ("kprobe", "kprobe"),
+    ] {
+        let diagnosis = Diagnosis::of(&mut doctor(&["--json", "--force-source", source]));
+        let check = diagnosis.check("programs");
+        let is_used = check.found.starts_with(rung) && check.found.contains("attached");
+        let is_refused = check
+            .found
+            .starts_with(&format!("{rung} was asked for and cannot be used here"));
+        assert!(is_used || is_refused, "{check:?}");
+        assert_eq!(
+            is_refused,
+            check.changes.contains("leave --force-source out"),
+            "{check:?}"
+        );
+    }
 }
 
 #[test]
@@ -131,12 +176,17 @@ fn missing_capabilities_are_told() {
         "capabilities",
         "degraded",
         "without CAP_BPF and CAP_PERFMON",
-        "setcap",
+        "--cap-add BPF",
     );
-    diagnosis.assert("programs", "unknown", "not tried: without CAP_BPF", "as root");
+    diagnosis.assert(
+        "programs",
+        "unknown",
+        "not tried: without CAP_BPF",
+        "as for the capabilities",
+    );
     assert_eq!(diagnosis.code, Some(1));
     let diagnosis = with("-perfmon,-sys_admin");
-    diagnosis.assert("capabilities", "degraded", "without CAP_PERFMON", "setcap");
+    diagnosis.assert("capabilities", "degraded", "without CAP_PERFMON", "--cap-add BPF");
     let diagnosis = with("-all,+bpf,+perfmon");
     diagnosis.assert("capabilities", "ok", "CAP_BPF and CAP_PERFMON", "");
     assert!(
@@ -161,7 +211,12 @@ fn capabilities_of_a_user_namespace_do_not_count() {
         "user namespace",
         "outside of the container",
     );
-    assert_eq!(diagnosis.check("programs").verdict, "degraded", "{diagnosis:?}");
+    diagnosis.assert(
+        "programs",
+        "unknown",
+        "not tried: in a user namespace",
+        "as for the capabilities",
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Each cause, forced.
 
 use std::fs;
+use std::path::Path;
 
-use support::command::{failure, output};
+use support::command::{answer, failure, output, sw_bpf, told};
 use support::measure::own_cgroup;
 use support::need_bpf;
 use tempfile::TempDir;
@@ -47,7 +48,7 @@ fn a_cgroup_that_is_gone_is_66() {
     for verb in [&["attach"][..], &["--once", "--json"]] {
         let (code, line) = fails(&[verb, &["--cgroup", &path]].concat());
         assert_eq!(code, Some(66), "{line}");
-        assert!(line.contains(&path) && line.contains("gone"), "{line}");
+        assert!(line.contains(&path) && line.contains("does not exist"), "{line}");
     }
 }
 
@@ -110,7 +111,83 @@ fn garbage_in_place_of_btf_is_told() {
     }
     let script = "mount -t tmpfs none /sys/kernel/btf; head -c 100000 /dev/urandom >/sys/kernel/btf/vmlinux; \
                   exec \"$0\" \"$@\"";
-    falls_back(|arguments| in_other_mounts(script, arguments), 1, "BTF");
+    falls_back(
+        |arguments| in_other_mounts(script, arguments),
+        70,
+        "(100000 bytes)",
+    );
+    let script = "mount --bind /dev/null /sys/kernel/btf/vmlinux; exec \"$0\" \"$@\"";
+    falls_back(|arguments| in_other_mounts(script, arguments), 70, "(0 bytes)");
+}
+
+/// Each of them can be asked for; where it cannot be used, nothing is said of the others.
+#[test]
+fn a_rung_that_cannot_be_used_is_71() {
+    if !need_bpf() {
+        return;
+    }
+    for (source, rung) in [
+        ("tracepoint", "btf_tracepoint"),
+        ("fentry", "fentry"),
+        ("kprobe", "kprobe"),
+    ] {
+        let output = output(&mut sw_bpf(&[
+            "--force-source",
+            source,
+            "--once",
+            "--json",
+            "--window",
+            "50ms",
+        ]));
+        if output.status.success() {
+            assert_eq!(answer(&output)["probes"]["rung"], rung);
+            continue;
+        }
+        let (code, line) = failure(&output);
+        assert_eq!(code, Some(71), "{line}");
+        let begin = format!("sw-bpf: {rung} was asked for and cannot be used here: ");
+        assert!(
+            line.starts_with(&begin) && !line.contains("another was"),
+            "{line}"
+        );
+        let has_kprobes = Path::new("/sys/bus/event_source/devices/kprobe").exists();
+        assert_eq!(
+            line.contains("CONFIG_KPROBES"),
+            rung == "kprobe" && !has_kprobes,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn where_no_cgroup_can_be_made_it_is_77() {
+    if !need_bpf() {
+        return;
+    }
+    let script = "for dir in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q $dir && mount -o remount,bind,ro $dir; done; \
+                  exec \"$0\" \"$@\"";
+    let (code, line) = failure(&output(&mut in_other_mounts(script, &["run", "--", "true"])));
+    assert_eq!(code, Some(77), "{line}");
+    assert_eq!(line.matches("Read-only file system").count(), 1, "{line}");
+    assert!(line.contains("read-write"), "{line}");
+}
+
+/// The words of a command are charged to it before it is executed.
+#[test]
+fn a_command_that_has_no_room_is_126() {
+    if !need_bpf() {
+        return;
+    }
+    let word = "x".repeat(100_000);
+    let mut command = sw_bpf(&["run", "--limit-mem", "1M", "--", "true"]);
+    let output = output(command.args(vec![word; 15]));
+    let told = told(&output);
+    assert_eq!(output.status.code(), Some(126), "{told}");
+    let last = told.lines().last().expect("a line");
+    assert!(
+        last.starts_with("sw-bpf: command \"true\" was killed") && last.contains("--limit-mem"),
+        "{told}"
+    );
 }
 
 #[test]

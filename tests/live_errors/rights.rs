@@ -33,6 +33,34 @@ fn each_missing_capability_is_named() {
 }
 
 #[test]
+fn root_that_was_stripped_is_told_how_it_gets_them_back() {
+    if !need_bpf() {
+        return;
+    }
+    falls_back(
+        |arguments| with_capabilities("-bpf,-perfmon,-sys_admin", arguments),
+        78,
+        "--cap-add BPF",
+    );
+}
+
+#[test]
+fn capabilities_of_a_user_namespace_are_78() {
+    if !need_bpf() {
+        return;
+    }
+    let inside = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-root-user"])
+            .arg(program("sw-bpf"))
+            .args(arguments);
+        command
+    };
+    falls_back(inside, 78, "in a user namespace the kernel does not accept");
+}
+
+#[test]
 fn bpf_and_perfmon_are_enough_to_count() {
     if !need_bpf() {
         return;

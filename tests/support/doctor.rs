@@ -33,6 +33,8 @@ pub struct Check<'a> {
     pub verdict: &'a str,
     /// What was found.
     pub found: &'a str,
+    /// The same, one by one.
+    pub list: Vec<&'a str>,
     /// What it means for the numbers.
     pub means: &'a str,
     /// What to change, one thing a line.
@@ -91,12 +93,19 @@ impl Diagnosis {
             .find(|check| check["topic"] == topic)
             .unwrap_or_else(|| panic!("no check of {topic}: {checks:#?}"));
         let text = |key: &str| check[key].as_str().expect("a text");
-        let changes = check["changes"].as_array().expect("changes").iter();
+        let texts = |key: &str| {
+            check[key]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(Value::as_str)
+        };
         Check {
             verdict: text("verdict"),
             found: text("found"),
+            list: texts("list").collect(),
             means: text("means"),
-            changes: changes.filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
+            changes: texts("changes").collect::<Vec<_>>().join("\n"),
         }
     }
 

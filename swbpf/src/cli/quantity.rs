@@ -10,6 +10,9 @@ const LARGEST_SIZE: u128 = i64::MAX as u128;
 /// Bounds of `--window`.
 const WINDOW: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_hours(1);
 
+/// The smallest limit of memory that a process can begin in, on a machine with few CPUs.
+const SMALLEST_LIMIT: u64 = 1 << 20;
+
 /// What a size looks like, for whoever typed something else.
 const SIZES: &str =
     "a size is a number of bytes, or a number with K, M, G or T (1024-based), as 300M or 1.5G";
@@ -36,6 +39,18 @@ pub fn size(typed: &str) -> Result<u64, String> {
         Ok(0) => Err(format!("a size of 0 is too small: {SIZES}")),
         Ok(bytes) if u128::from(bytes) <= LARGEST_SIZE => Ok(bytes),
         _ => Err(format!("too large: {SIZES}")),
+    }
+}
+
+/// Reads a limit of memory.
+pub fn limit(typed: &str) -> Result<u64, String> {
+    match size(typed)? {
+        bytes if bytes < SMALLEST_LIMIT => Err(
+            "a limit below 1M cannot hold a process: its page tables, its stack and what the kernel keeps of it take some \
+             hundred KiB"
+                .to_owned(),
+        ),
+        bytes => Ok(bytes),
     }
 }
 
@@ -124,6 +139,18 @@ mod tests {
                 "{typed}"
             );
         }
+    }
+
+    #[test]
+    fn a_limit_has_room_for_a_process() {
+        assert_eq!(limit("1M"), Ok(1 << 20));
+        for typed in ["1", "1K", "1048575"] {
+            assert!(
+                limit(typed).is_err_and(|told| told.contains("below 1M")),
+                "{typed}"
+            );
+        }
+        assert!(limit("much").is_err_and(|told| told.contains("300M")));
     }
 
     #[test]

@@ -91,6 +91,10 @@ fn attach_takes_one_target() {
         verb("sw-bpf attach 7 --node cn1 --json r.jsonl"),
         attach(job("7", Some("cn1")), Some("r.jsonl"))
     );
+    assert_eq!(
+        verb("sw-bpf --node cn1 attach 7"),
+        attach(job("7", Some("cn1")), None)
+    );
     for line in ["sw-bpf", "sw-bpf attach", "sw-bpf --force-source sampled"] {
         assert_eq!(verb(line), attach(Target::Mine { node: None }, None), "{line}");
     }
@@ -154,6 +158,7 @@ fn a_source_can_be_forced_before_and_after_the_verb() {
 fn bad_combinations_are_refused_with_the_way_out() {
     for (line, hint) in [
         ("sw-bpf atach", "no command (run, attach, doctor)"),
+        ("sw-bpf atach 7", "no command (run, attach, doctor)"),
         ("sw-bpf 12x", "123_4"),
         ("sw-bpf attach 12.x", ".batch"),
         ("sw-bpf 12 attach", "JOB stands alone"),
@@ -164,6 +169,14 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf run", "COMMAND"),
         ("sw-bpf run --", "COMMAND"),
         ("sw-bpf run --typo -- ls", "--typo"),
+        ("sw-bpf run --mem 1G -- ls", "--limit-mem 2G"),
+        ("sw-bpf run --limit-mem 1K -- ls", "below 1M"),
+        ("sw-bpf run -o x -- ls", "--json FILE"),
+        ("sw-bpf attach --once 7", "`sw-bpf --once`"),
+        ("sw-bpf doctor --node n1", "goes with a job"),
+        ("sw-bpf sh -x 1", "`sw-bpf run -- sh -x 1`"),
+        ("sw-bpf /bin/sh", "`sw-bpf run -- /bin/sh`"),
+        ("sw-bpf --force-source kernel sh", "`sw-bpf run -- sh`"),
         ("sw-bpf run --json -- ls", "--json <FILE>"),
         ("sw-bpf run --limit-mem lots -- ls", "300M or 1.5G"),
         ("sw-bpf attach --cgroup /c --pid 7", "cannot be used with"),
@@ -172,9 +185,12 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf attach --pid abc", "from 1 to 2147483647"),
         ("sw-bpf attach --pid 7 --json -", "/dev/stdout"),
         ("sw-bpf run --json - -- ls", "/dev/stdout"),
-        ("sw-bpf --json", "--once"),
-        ("sw-bpf --window 2s", "--once"),
-        ("sw-bpf --pid 7", "--once"),
+        ("sw-bpf --json", "sw-bpf attach --json FILE"),
+        ("sw-bpf --json 7", "'--once'"),
+        ("sw-bpf --window 2s", "'--once'"),
+        ("sw-bpf --pid 7", "sw-bpf attach --pid PID"),
+        ("sw-bpf --cgroup /c", "sw-bpf attach --cgroup PATH"),
+        ("sw-bpf --json doctor", "behind that"),
         ("sw-bpf --once --cgroup /c --pid 7", "cannot be used with"),
         ("sw-bpf --once --window 10ms", "50ms to 3600s"),
         ("sw-bpf --all-nodes 7", "--once"),
@@ -188,6 +204,32 @@ fn bad_combinations_are_refused_with_the_way_out() {
     ] {
         let told = refusal(line);
         assert!(told.contains(hint), "{line}: {told}");
+        assert!(!told.contains("as a value"), "{line}: {told}");
+    }
+}
+
+#[test]
+fn a_hostile_command_is_not_repeated() {
+    for odd in ["\u{1b}[2J", "a\nb", &"x".repeat(5000)] {
+        let typed = ["sw-bpf", "sh", odd].map(OsString::from);
+        let told = parse(typed).expect_err("no job").to_string();
+        assert!(told.contains("`sw-bpf run -- COMMAND [ARGS]`"), "{told}");
+    }
+}
+
+/// What is listed is taken.
+#[test]
+fn help_lists_what_a_command_takes() {
+    let help = |line: &str| {
+        let error = typed(line).expect_err("help is no task");
+        assert_eq!(error.exit_code(), 0);
+        error.to_string()
+    };
+    for line in ["sw-bpf doctor --help", "sw-bpf run --help"] {
+        assert!(!help(line).contains("--node"), "{line}");
+    }
+    for line in ["sw-bpf attach --help", "sw-bpf --help"] {
+        assert!(help(line).contains("--node"), "{line}");
     }
 }
 
@@ -214,7 +256,9 @@ fn the_version_is_told() {
 }
 
 #[test]
-fn the_doctor_takes_json_alone() {
+fn the_doctor_takes_json_and_a_source() {
+    let invocation = typed("sw-bpf doctor --force-source fentry").expect("understood");
+    assert_eq!(invocation.force_source, Some(ForcedSource::Fentry));
     assert_eq!(verb("sw-bpf doctor"), Verb::Doctor(Doctor { json: false }));
     assert_eq!(verb("sw-bpf doctor --json"), Verb::Doctor(Doctor { json: true }));
     for line in [

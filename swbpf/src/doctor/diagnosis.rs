@@ -77,6 +77,8 @@ pub struct Check {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
+    /// The same, one by one, where it is many things: the hooks of `events`.
+    pub list: Vec<String>,
     /// What it means for the numbers.
     pub means: String,
     /// What to change; empty where there is nothing to.
@@ -103,6 +105,8 @@ pub enum Topic {
     Events,
     /// The cgroup hierarchies.
     Cgroups,
+    /// Whether a cgroup can be made for a command.
+    Run,
     /// The cgroups of the jobs that run here now.
     Jobs,
     /// How Slurm is set up.
@@ -135,6 +139,7 @@ impl Topic {
             Self::Programs => "programs",
             Self::Events => "events",
             Self::Cgroups => "cgroups",
+            Self::Run => "run",
             Self::Jobs => "jobs here",
             Self::Slurm => "Slurm",
             Self::Gpus => "GPUs",
@@ -160,9 +165,16 @@ impl Check {
             topic,
             verdict,
             found: found.into(),
+            list: Vec::new(),
             means: means.into(),
             changes: Vec::new(),
         }
+    }
+
+    /// With this list.
+    pub(super) fn listing(mut self, list: &[String]) -> Self {
+        self.list = list.to_vec();
+        self
     }
 
     /// With one more thing to change.

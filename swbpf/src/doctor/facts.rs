@@ -19,6 +19,8 @@ pub struct Facts {
     pub programs: Programs,
     /// The cgroup hierarchies; none where none is mounted.
     pub cgroups: Known<Cgroups>,
+    /// Whether `sw-bpf run` may make a cgroup here, as this user.
+    pub run: Result<(), Refusal>,
     /// How Slurm is set up.
     pub slurm: Result<slurm::Settings, slurm::Unknown>,
     /// GPUs of NVIDIA.
@@ -68,15 +70,35 @@ pub struct Bpf {
     pub lockdown: Known<String>,
     /// Capabilities that count here, and that this process lacks.
     pub lacking: Vec<&'static str>,
+    /// Whether one of them is given by neither root nor `setcap`.
+    pub is_withheld: bool,
     /// Whether this process is in the user namespace of the host, in which alone they hold for BPF.
-    pub is_of_host: Known<bool>,
+    pub is_of_host: bool,
     /// Where bpffs is mounted.
     pub file_systems: Known<Vec<PathBuf>>,
+}
+
+impl Bpf {
+    /// Whether this process may load the kernel programs, as far as its rights go.
+    pub fn may_load(&self) -> bool {
+        self.lacking.is_empty() && self.is_of_host
+    }
+}
+
+/// That something is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What, and in which words.
+    pub reason: String,
+    /// What works; `None` where the reason says it.
+    pub way: Option<&'static str>,
 }
 
 /// The kernel programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
+    /// The kind of hook that was asked for, which alone is tried.
+    pub asked: Option<Rung>,
     /// What would be tried first with all capabilities, or what forbids it.
     pub plan: Known<Heard>,
     /// Whether it could be.
@@ -88,7 +110,7 @@ pub struct Programs {
 pub struct Heard {
     /// The kind of hook by which changes of memory are heard.
     pub rung: Rung,
-    /// All hooks that are used, as `tp_btf/sched_switch`.
+    /// All hooks that are used, each once, as `tp_btf/sched_switch`.
     pub hooks: Vec<String>,
     /// Why memory is not heard by a better kind; `None` on the best.
     pub why_not_better: Option<String>,

@@ -5,11 +5,13 @@ mod programs;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy};
-use crate::job::cgroup::{Cgroup, Controller, Hierarchies, Version};
+use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy, Refusal};
+use crate::cli::ForcedSource;
+use crate::error::Error;
+use crate::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup, Version};
 use crate::job::{kernfile, slurm::Slurm};
 use crate::kernel::layout::tick_ns;
 use crate::kernel::support;
@@ -32,24 +34,19 @@ const MAX_VALUE: u64 = 4096;
 /// Longest table of mounts.
 const MAX_MOUNTS: u64 = 64 << 20;
 
-/// The initial user namespace: its number is fixed in the kernel (`PROC_USER_INIT_INO`).
-const HOST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
-
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
-
-/// Reads them all.
-pub async fn facts() -> Facts {
+/// Reads them all; the programs are tried by the kind of hook that is asked for, else by the best.
+pub async fn facts(force: Option<ForcedSource>) -> Facts {
     let mut kernel = support::Facts::gather();
     let bpf = bpf(&kernel);
     let hierarchies = Hierarchies::detect();
-    let (programs, batch_bound_bytes) = programs::programs(&mut kernel, &bpf, hierarchies.as_ref().ok());
+    let (programs, batch_bound_bytes) =
+        programs::programs(&mut kernel, &bpf, hierarchies.as_ref().ok(), force);
     Facts {
         machine: machine(&kernel, batch_bound_bytes),
         bpf,
         programs,
         cgroups: hierarchies.as_ref().map(cgroups).map_err(ToString::to_string),
+        run: run(hierarchies),
         slurm: Slurm::default().settings().await,
         gpus: gpus::gpus(),
         agent: at_path(Path::new(AGENT_SOCKET)),
@@ -75,20 +72,14 @@ fn machine(kernel: &support::Facts, batch_bound_bytes: Option<u64>) -> Machine {
 }
 
 fn bpf(kernel: &support::Facts) -> Bpf {
-    let has = |capability: u32| kernel.capabilities >> capability & 1 == 1;
-    let needed = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
-    let lacking = needed
-        .into_iter()
-        .filter(|(capability, _)| !has(*capability) && !has(CAP_SYS_ADMIN));
     Bpf {
         btf: programs::btf(&kernel.btf),
         jit: number(JIT),
         unprivileged: number(UNPRIVILEGED),
         lockdown: value(LOCKDOWN).and_then(|text| within(&text, '[', ']', LOCKDOWN)),
-        lacking: lacking.map(|(_, name)| name).collect(),
-        is_of_host: fs::metadata("/proc/self/ns/user")
-            .map(|namespace| namespace.ino() == HOST_USER_NAMESPACE)
-            .map_err(|error| cannot_read("/proc/self/ns/user", &error)),
+        lacking: kernel.lacking().map(|(name, _)| name).collect(),
+        is_withheld: kernel.lacking().any(|(_, is_withheld)| is_withheld),
+        is_of_host: kernel.is_of_host,
         file_systems: kernfile::read_up_to(Path::new(MOUNTS), MAX_MOUNTS)
             .map(|table| bpf_mounts(&table))
             .map_err(|error| cannot_read(MOUNTS, &error)),
@@ -112,6 +103,23 @@ fn cgroups(hierarchies: &Hierarchies) -> Cgroups {
         }),
         jobs: jobs.map_err(|error| error.to_string()),
     }
+}
+
+/// Whether a cgroup can be made for a command.
+fn run(hierarchies: Result<Hierarchies, impl Into<Error>>) -> Result<(), Refusal> {
+    let tried = hierarchies
+        .map_err(Into::into)
+        .and_then(|hierarchies| Ok(OwnCgroup::try_out(&hierarchies)?));
+    tried.map_err(|error: Error| match error {
+        Error::NoOwnCgroup { path, why, way } => Refusal {
+            reason: format!("cannot make {}: {why}", path.display()),
+            way: Some(way),
+        },
+        other => Refusal {
+            reason: other.to_string(),
+            way: None,
+        },
+    })
 }
 
 /// Whether a cgroup has the files of memory: on version 2 its directory alone does not say so.

@@ -26,6 +26,10 @@ fn hostile(text: &str) -> Facts {
     facts.bpf.file_systems = Ok(vec![reason().into()]);
     facts.programs.plan = Err(reason());
     facts.cgroups = Err(reason());
+    facts.run = Err(facts::Refusal {
+        reason: reason(),
+        way: None,
+    });
     facts.slurm = Err(Unknown::Failed {
         program: "scontrol",
         told: reason(),
@@ -66,11 +70,30 @@ degraded  BTF           there is no /sys/kernel/btf/vmlinux here
                         happens between two looks is not seen
                         -> use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as
                         those of all distributions are
+                        -> if something is mounted over that file (`findmnt -R
+                        /sys`), unmount it
 ok        BPF           bpf(2), with JIT
 ";
     assert_eq!(&told[..begin.len()], begin);
-    let end = "\n\ndegraded: some numbers are sampled, bounded, missing or costly\n";
-    assert!(told.ends_with(end), "{told}");
+    assert!(told.ends_with("\n\ndegraded: BTF\n"), "{told}");
+}
+
+#[test]
+fn the_last_line_names_what_is_not_well() {
+    let mut facts = good();
+    let last = |facts: &Facts| {
+        let told = text::text(&diagnosed(facts));
+        told.rsplit_once("\n\n").expect("a last line").1.to_owned()
+    };
+    assert_eq!(last(&facts), "ok: every number is exact\n");
+    facts.machine.architecture = "riscv64".to_owned();
+    assert_eq!(last(&facts), "unknown: kernel\n");
+    facts.bpf.btf = Err("none".to_owned());
+    facts.bpf.jit = Ok(0);
+    assert_eq!(last(&facts), "degraded: BTF (unknown: kernel)\n");
+    facts.cgroups = Err("none".to_owned());
+    let whole = "broken: cgroups (degraded: BTF; unknown: kernel, jobs here)\n";
+    assert_eq!(last(&facts), whole);
 }
 
 static SCHEMA: LazyLock<jsonschema::Validator> =

@@ -49,13 +49,31 @@ fn told(text: &mut String, begin: &str, what: &str) {
     }
 }
 
-/// What all of it comes to.
+/// What all of it comes to: the checks of the worst verdict, and in brackets those that are not well either.
 fn total(diagnosis: &Diagnosis) -> String {
-    let meaning = match diagnosis.verdict {
-        Verdict::Ok => "every number is exact",
-        Verdict::Unknown => "not everything could be looked at",
-        Verdict::Degraded => "some numbers are sampled, bounded, missing or costly",
-        Verdict::Broken => "nothing can be measured",
+    let worst = diagnosis.verdict;
+    let titles = |verdict| {
+        let checks = diagnosis.checks.iter().filter(|check| check.verdict == verdict);
+        checks
+            .map(|check| check.topic.title())
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    format!("{}: {meaning}\n", diagnosis.verdict.word())
+    if worst == Verdict::Ok {
+        return "ok: every number is exact\n".to_owned();
+    }
+    let lesser: Vec<_> = [Verdict::Degraded, Verdict::Unknown]
+        .into_iter()
+        .filter(|verdict| *verdict < worst)
+        .map(|verdict| (verdict.word(), titles(verdict)))
+        .filter(|(_, titles)| !titles.is_empty())
+        .map(|(word, titles)| format!("{word}: {titles}"))
+        .collect();
+    let lesser = if lesser.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", lesser.join("; "))
+    };
+    let line = format!("{}: {}{lesser}", worst.word(), titles(worst));
+    wrapped(&line, WIDTH).join("\n") + "\n"
 }

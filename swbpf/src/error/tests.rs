@@ -7,11 +7,13 @@ fn denied() -> io::Error {
 /// One of each variant but `Usage` and `JobSeveral`, with hostile names.
 fn one_of_each() -> Vec<Error> {
     let mut all = one_of_each_job();
+    all.extend(one_of_each_refusal());
     let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
     let command = OsString::from("c\r\u{1b}]0;d");
     all.extend([
         Error::MissingCapability {
             capability: "CAP_BPF",
+            is_withheld: true,
         },
         Error::Lockdown {
             mode: "confidentiality".into(),
@@ -49,6 +51,33 @@ fn one_of_each() -> Vec<Error> {
         Error::Other(anyhow::anyhow!("first\n\u{1b}second")),
     ]);
     all
+}
+
+/// Those that tell what this user, this host or a limit forbids.
+fn one_of_each_refusal() -> Vec<Error> {
+    let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
+    vec![
+        Error::UserNamespace,
+        Error::BadBtf {
+            path: path.clone(),
+            bytes: 0,
+            why: "it is empty".into(),
+        },
+        Error::RungRefused {
+            asked: "fentry",
+            why: "refused (EPERM)".into(),
+            instead: None,
+        },
+        Error::NoOwnCgroup {
+            path,
+            why: denied().to_string(),
+            way: "run as root",
+        },
+        Error::Stdout { source: denied() },
+        Error::NoRoom {
+            command: OsString::from("c\r\u{1b}]0;d"),
+        },
+    ]
 }
 
 /// Those that tell of a job.
@@ -103,6 +132,51 @@ fn a_failure_is_one_line_without_control_characters() {
             "{line:?}"
         );
     }
+}
+
+#[test]
+fn a_cause_is_told_once() {
+    let told = |error: anyhow::Error| Error::from(error).to_string();
+    let inner = || io::Error::from_raw_os_error(libc::EROFS);
+    let outer = anyhow::Error::new(inner()).context(format!("cannot make it: {}; read instead", inner()));
+    assert_eq!(
+        told(outer),
+        "cannot make it: Read-only file system (os error 30); read instead"
+    );
+    let plain = anyhow::Error::new(inner()).context("make it");
+    assert_eq!(told(plain), "make it: Read-only file system (os error 30)");
+}
+
+#[test]
+fn what_a_shell_understands_is_told_apart_from_what_is_misspelt() {
+    let told = |command: &str| {
+        Error::CommandNotFound {
+            command: command.into(),
+        }
+        .to_string()
+    };
+    for command in ["sleep 1", "ulimit", "A=1", "echo $HOME", "a|b", "~/x", "cd"] {
+        assert!(told(command).contains("sh -c"), "{command}");
+    }
+    for command in ["slep", "./nope", "/opt/a-b_c.1"] {
+        assert!(
+            told(command).contains("spelling") && !told(command).contains("sh -c"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn who_asked_for_a_rung_is_told_of_that_one_alone() {
+    let error = Error::RungRefused {
+        asked: "fentry",
+        why: "refused (EPERM)".into(),
+        instead: Some("btf_tracepoint"),
+    };
+    assert_eq!(
+        error.to_string(),
+        "fentry was asked for and cannot be used here: refused (EPERM): without --force-source btf_tracepoint is used"
+    );
 }
 
 #[test]

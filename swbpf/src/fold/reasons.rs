@@ -23,7 +23,9 @@ const LOST: &str = "events were lost, and memory changed at every comparison wit
 const PAGE_TABLES_UNSEEN: &str = "an interrupt freed page tables or slab while the program ran on that CPU";
 const NO_LIMIT: &str = "no limit is set";
 const NO_PROCESS: &str = "no process was alive when it was looked at";
-const NO_LOOK: &str = "it never looked";
+const NONE_SEEN: &str = "no process was alive when they were looked at: 5 ms and 50 ms after the begin, each second, and where \
+                        the peak rises";
+const NO_LOOK: &str = "it was over before the first look";
 const ONE_UNKNOWN: &str = "one of the two numbers is not known";
 
 impl Fold {
@@ -71,11 +73,15 @@ impl Fold {
             (memory.working_set_bytes, "working_set_bytes"),
             (memory.peak_working_set_bytes, "peak_working_set_bytes"),
             (memory.rss_sum_bytes, "rss_sum_bytes"),
-            (memory.rss_sum_peak_bytes, "rss_sum_peak_bytes"),
             (memory.hugetlb_bytes, "hugetlb_bytes"),
-            (memory.hugetlb_peak_bytes, "hugetlb_peak_bytes"),
         ] {
             because.unless(value.is_some(), key, NO_PROCESS);
+        }
+        for (value, key) in [
+            (memory.rss_sum_peak_bytes, "rss_sum_peak_bytes"),
+            (memory.hugetlb_peak_bytes, "hugetlb_peak_bytes"),
+        ] {
+            because.unless(value.is_some(), key, NONE_SEEN);
         }
         because.unless(memory.rss_inflation.is_some(), "rss_inflation", ONE_UNKNOWN);
         because.unless(memory.cache_inflation.is_some(), "cache_inflation", ONE_UNKNOWN);

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     job::cgroup::slurm::Role,
     probe::{Losses, PeakReading},
-    sampled::cgroupfs::MemoryFiles,
+    sampled::{cgroupfs::MemoryFiles, procfs::Process},
     snapshot::{Coverage, Exit, Kind, Loss, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
 
@@ -129,16 +129,17 @@ impl Fold {
         self.keep_maxima();
     }
 
-    /// Takes what the files say of memory between two readings, where only files tell it.
-    pub fn glimpse(&mut self, memory: MemoryFiles, ns: u64) {
+    /// Takes what the files say of memory between two readings, where only files tell it, and the processes, where they were
+    /// looked at.
+    pub fn glimpse(&mut self, memory: MemoryFiles, processes: &[Process], ns: u64) {
         self.glimpses += 1;
         self.see(ns);
+        self.keep_processes(processes);
         if memory.needed() > self.highest.memory.needed() {
             self.highest = Reading {
                 ns,
                 memory,
-                // They were not looked at.
-                processes: Vec::new(),
+                processes: processes.to_vec(),
                 ..self.last.clone()
             };
         }
@@ -191,10 +192,15 @@ impl Fold {
         self.witnesses.raised(level, by);
     }
 
-    /// The processes were looked at near a peak.
+    /// The processes were looked at, near a peak or early.
     pub fn scanned(&mut self, scan: Scan) {
-        self.rss_peak = self.rss_peak.max(memory::rss_sum(&scan.processes));
+        self.keep_processes(&scan.processes);
         self.witnesses.scanned(scan);
+    }
+
+    fn keep_processes(&mut self, processes: &[Process]) {
+        self.rss_peak = self.rss_peak.max(memory::rss_sum(processes));
+        self.hugetlb_peak = self.hugetlb_peak.max(memory::hugetlb(processes));
     }
 
     /// Cgroups below the target were read; `at_look`: with the look just taken, which begins a new window.

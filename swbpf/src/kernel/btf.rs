@@ -61,6 +61,9 @@ struct Type {
 impl Btf {
     /// Reads a whole blob, such as `/sys/kernel/btf/vmlinux`.
     pub fn parse(blob: &[u8]) -> Result<Self, BtfError> {
+        if blob.is_empty() {
+            return Err(BtfError::Malformed("it is empty"));
+        }
         if blob.get(..2) != Some(&MAGIC.to_ne_bytes()) {
             return Err(BtfError::Malformed("no magic number of this byte order"));
         }

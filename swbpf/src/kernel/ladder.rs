@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{btf::Btf, layout};
+use crate::cli::ForcedSource;
 
 /// A kind of hook, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +23,16 @@ impl Rung {
             Self::Tracepoint => "btf_tracepoint",
             Self::Fentry => "fentry",
             Self::Kprobe => "kprobe",
+        }
+    }
+
+    /// The one that is asked for.
+    pub fn asked(force: ForcedSource) -> Option<Self> {
+        match force {
+            ForcedSource::Kernel | ForcedSource::Sampled => None,
+            ForcedSource::Tracepoint => Some(Self::Tracepoint),
+            ForcedSource::Fentry => Some(Self::Fentry),
+            ForcedSource::Kprobe => Some(Self::Kprobe),
         }
     }
 }
@@ -93,12 +104,15 @@ impl Choice {
 
     /// Leaves out the ways that are of another rung.
     pub fn keep(&mut self, rung: Rung) {
-        let left_out = self.rungs().filter(|other| *other != rung);
-        let reasons: Vec<_> = left_out
-            .map(|other| (other, "another was asked for".to_owned()))
-            .collect();
+        self.leave_out(|other| other != rung, "another was asked for");
+    }
+
+    /// Leaves out the ways of these rungs for this reason.
+    pub fn leave_out(&mut self, is_out: impl Fn(Rung) -> bool, reason: &str) {
+        let left_out = self.rungs().filter(|rung| is_out(*rung));
+        let reasons: Vec<_> = left_out.map(|rung| (rung, reason.to_owned())).collect();
         self.ways
-            .retain(|way| way.iter().all(|program| program.hook.rung == rung));
+            .retain(|way| !way.iter().any(|program| is_out(program.hook.rung)));
         self.refused.extend(reasons);
         self.refused.sort_by_key(|(rung, _)| *rung);
     }

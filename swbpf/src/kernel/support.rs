@@ -2,13 +2,14 @@
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use swbpf_common::offsets::Offsets;
 
 use super::{
-    btf::Btf,
+    btf::{Btf, BtfError},
     ladder::{self, Choice, Rung},
     layout::{self, Hierarchy},
 };
@@ -21,6 +22,12 @@ const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 /// Longest description: those of distributions have some 6 MiB.
 const MAX_BTF_BYTES: u64 = 64 << 20;
 const LOCKDOWN_PATH: &str = "/sys/kernel/security/lockdown";
+/// By which kprobes are attached.
+const KPROBE_PATH: &str = "/sys/bus/event_source/devices/kprobe";
+const NO_KPROBES: &str = "this kernel has no kprobes (CONFIG_KPROBES, CONFIG_KPROBE_EVENTS)";
+const USER_NAMESPACE_PATH: &str = "/proc/self/ns/user";
+/// The initial user namespace: its number is fixed in the kernel (`PROC_USER_INIT_INO`).
+const HOST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
@@ -37,6 +44,12 @@ pub struct Facts {
     pub btf: Result<Vec<u8>, io::Error>,
     /// Effective capabilities of this process, one bit each.
     pub capabilities: u64,
+    /// Those that neither root nor `setcap` would give it.
+    pub withheld: u64,
+    /// Whether this process is in the user namespace of the host, in which alone they hold for BPF; true where it is not told.
+    pub is_of_host: bool,
+    /// Whether a kprobe can be attached.
+    pub has_kprobes: bool,
     /// Lockdown mode, where the file that tells it can be read.
     pub lockdown: Option<String>,
     /// Whether it is a kernel for real time (`CONFIG_PREEMPT_RT`).
@@ -49,13 +62,20 @@ impl Facts {
     /// Reads them.
     pub fn gather() -> Self {
         let uname = rustix::system::uname();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self {
             release: uname.release().to_string_lossy().into_owned(),
             is_real_time: uname.version().to_string_lossy().contains("PREEMPT_RT"),
             btf: kernfile::read_up_to(Path::new(BTF_PATH), MAX_BTF_BYTES),
-            capabilities: effective_capabilities(
-                &fs::read_to_string("/proc/self/status").unwrap_or_default(),
-            ),
+            capabilities: mask(&status, "CapEff:").unwrap_or(0),
+            withheld: if rustix::process::geteuid().is_root() {
+                u64::MAX
+            } else {
+                mask(&status, "CapBnd:").map_or(0, |bounding| !bounding)
+            },
+            is_of_host: fs::metadata(USER_NAMESPACE_PATH)
+                .map_or(true, |namespace| namespace.ino() == HOST_USER_NAMESPACE),
+            has_kprobes: Path::new(KPROBE_PATH).exists(),
             lockdown: kernfile::read_text(Path::new(LOCKDOWN_PATH))
                 .ok()
                 .as_deref()
@@ -67,13 +87,21 @@ impl Facts {
     fn has(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
+
+    /// What the kernel programs need and this process has not, each with whether it is withheld.
+    pub fn lacking(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let needed = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
+        let lacking = needed
+            .into_iter()
+            .filter(|(capability, _)| !self.has(*capability) && !self.has(CAP_SYS_ADMIN));
+        lacking.map(|(capability, name)| (name, self.withheld >> capability & 1 == 1))
+    }
 }
 
-/// The word of `CapEff` in a process's status file.
-fn effective_capabilities(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+/// The set of capabilities behind `key` in a process's status file.
+fn mask(status: &str, key: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix(key))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// The bracketed word of `none [integrity] confidentiality`.
@@ -99,11 +127,25 @@ pub struct Plan {
     pub is_preemptible: bool,
     /// How far a peak can be below the truth because of what the CPUs keep to themselves, in pages.
     pub batch_bound_pages: u64,
+    /// The only rung that may be used, where one was asked for.
+    asked: Option<Asked>,
+}
+
+/// A rung that was asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    rung: Rung,
+    /// The one that would be tried first.
+    instead: Option<Rung>,
 }
 
 impl Plan {
     /// The same on this rung alone; what has no hook of its kind is heard by a tracepoint.
     pub fn on(mut self, rung: Rung) -> Result<Self, Error> {
+        self.asked = Some(Asked {
+            rung,
+            instead: self.memory.rungs().find(|other| *other != rung),
+        });
         self.memory.keep(rung);
         for other in &mut self.others {
             let has_rung = other.rungs().any(|other| other == rung);
@@ -124,6 +166,15 @@ impl Plan {
 
     /// That something required cannot be heard.
     pub fn hook_absent(&self, choice: &Choice) -> Error {
+        if let Some(Asked { rung, instead }) = self.asked
+            && let Some((_, why)) = choice.refused.iter().rfind(|(refused, _)| *refused == rung)
+        {
+            return Error::RungRefused {
+                asked: rung.name(),
+                why: why.clone(),
+                instead: instead.map(Rung::name),
+            };
+        }
         Error::HookAbsent {
             hook: choice.name.into(),
             release: self.release.clone(),
@@ -138,17 +189,21 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
     if let Some(mode) = facts.lockdown.as_ref().filter(|mode| *mode == "confidentiality") {
         return Err(Error::Lockdown { mode: mode.clone() });
     }
-    for (capability, name) in [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")] {
-        if !facts.has(capability) && !facts.has(CAP_SYS_ADMIN) {
-            return Err(Error::MissingCapability { capability: name });
-        }
+    if !facts.is_of_host {
+        return Err(Error::UserNamespace);
+    }
+    if let Some((capability, is_withheld)) = facts.lacking().next() {
+        return Err(Error::MissingCapability {
+            capability,
+            is_withheld,
+        });
     }
     let taken = std::mem::replace(&mut facts.btf, Err(io::Error::from(io::ErrorKind::NotFound)));
     let blob = taken.map_err(|source| Error::NoBtf {
         path: PathBuf::from(BTF_PATH),
         source,
     })?;
-    let btf = Btf::parse(&blob).map_err(anyhow::Error::from)?;
+    let btf = Btf::parse(&blob).map_err(|error| bad_btf(&blob, &error))?;
     let batch_pages = if facts.cpus > BATCH_ABOVE_CPUS {
         BATCH_PAGES
     } else {
@@ -162,13 +217,28 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
         offsets: Offsets::default(),
         is_preemptible: facts.is_real_time,
         batch_bound_pages: batch_pages * facts.cpus as u64,
+        asked: None,
     };
+    if !facts.has_kprobes {
+        for choice in [&mut plan.memory].into_iter().chain(&mut plan.others) {
+            choice.leave_out(|rung| rung == Rung::Kprobe, NO_KPROBES);
+        }
+    }
     if let Some(missing) = plan.missing() {
         return Err(plan.hook_absent(missing));
     }
     // A kernel without the hooks may lack the types too: that it has no hook says more.
     plan.offsets = layout::offsets(&btf, hierarchy, version, batch_pages).map_err(anyhow::Error::from)?;
     Ok(plan)
+}
+
+/// That this does not describe the kernel's types.
+pub fn bad_btf(blob: &[u8], error: &BtfError) -> Error {
+    Error::BadBtf {
+        path: PathBuf::from(BTF_PATH),
+        bytes: blob.len(),
+        why: error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -180,6 +250,9 @@ mod tests {
             release: "6.1".into(),
             btf: Err(io::Error::from(io::ErrorKind::NotFound)),
             capabilities: u64::MAX,
+            withheld: 0,
+            is_of_host: true,
+            has_kprobes: true,
             lockdown: None,
             is_real_time: false,
             cpus: 2,
@@ -218,28 +291,67 @@ mod tests {
         ));
     }
 
+    fn refusal(facts: Facts) -> Error {
+        let mut facts = facts;
+        match plan(&mut facts, Hierarchy::Unified, Version::V2) {
+            Ok(_) => panic!("there is a plan"),
+            Err(error) => error,
+        }
+    }
+
     #[test]
-    fn garbage_in_place_of_btf_is_an_error() {
-        assert!(
-            plan(
-                &mut Facts {
-                    btf: Ok(vec![7; 100]),
-                    ..facts()
-                },
-                Hierarchy::Unified,
-                Version::V2
-            )
-            .is_err()
-        );
+    fn root_that_was_stripped_is_not_told_to_become_root() {
+        let told = |withheld| {
+            let error = refusal(Facts {
+                capabilities: 0,
+                withheld,
+                ..facts()
+            });
+            assert_eq!(error.exit_code(), 78);
+            error.to_string()
+        };
+        assert!(told(0).contains("run as root") && told(0).contains("setcap"));
+        for withheld in [u64::MAX, 1 << CAP_BPF] {
+            let told = told(withheld);
+            assert!(
+                told.contains("--cap-add BPF") && !told.contains("run as root"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn capabilities_of_a_user_namespace_do_not_count() {
+        let error = refusal(Facts {
+            is_of_host: false,
+            ..facts()
+        });
+        assert_eq!(error.exit_code(), 78);
+        assert!(error.to_string().contains("user namespace"), "{error}");
+    }
+
+    #[test]
+    fn what_stands_in_place_of_btf_is_told_with_its_length() {
+        for (btf, what) in [(vec![7; 100], "(100 bytes)"), (Vec::new(), "(0 bytes)")] {
+            let error = refusal(Facts {
+                btf: Ok(btf),
+                ..facts()
+            });
+            assert_eq!(error.exit_code(), 70);
+            let told = error.to_string();
+            assert!(
+                told.contains(BTF_PATH) && told.contains(what) && told.contains("unmount"),
+                "{told}"
+            );
+        }
     }
 
     #[test]
     fn files_are_read_as_the_kernel_writes_them() {
-        assert_eq!(
-            effective_capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n"),
-            0x1ff_ffff_ffff
-        );
-        assert_eq!(effective_capabilities("CapEff: zz"), 0);
+        let status = "Name:\tx\nCapEff:\t000001ffffffffff\nCapBnd:\t0\n";
+        assert_eq!(mask(status, "CapEff:"), Some(0x1ff_ffff_ffff));
+        assert_eq!(mask(status, "CapBnd:"), Some(0));
+        assert_eq!(mask("CapEff: zz", "CapEff:"), None);
         assert_eq!(
             lockdown_mode("none [integrity] confidentiality\n").as_deref(),
             Some("integrity")

@@ -220,13 +220,21 @@ fn measurement(page: &mut Page, snapshot: &Snapshot) {
     let (bound, note) = match snapshot.memory.error_bound_bytes {
         Some(0) if coverage.from_start => ("none".to_owned(), "every change of memory is counted".to_owned()),
         Some(0) => ("none".to_owned(), "agrees with the kernel's files".to_owned()),
-        Some(bound) => (bytes(bound), "of memory, either way".to_owned()),
+        Some(bound) => (bytes(bound), bound_of(snapshot.memory.source).to_owned()),
         None => (known(None, bytes), reason(snapshot, "memory.error_bound_bytes")),
     };
     page.row("error bound", &bound, &note);
     own_processes(page, snapshot.target.own_processes);
     lost(page, snapshot.loss);
     overhead(page, snapshot);
+}
+
+/// What the error bound bounds: what was seen of memory now and then is the least that was needed.
+fn bound_of(source: Source) -> &'static str {
+    match source {
+        Source::Kernel => "of memory, either way",
+        _ => "up to that much more than was seen",
+    }
 }
 
 /// Where sw-bpf itself ran, if it began inside of the target.

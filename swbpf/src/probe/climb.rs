@@ -5,6 +5,7 @@ use aya::{
     Btf, Ebpf,
     programs::{Program, ProgramError, ProgramFd},
 };
+use nix::errno::Errno;
 
 use crate::{
     error::Error,
@@ -157,11 +158,12 @@ fn briefly(error: ProgramError) -> anyhow::Error {
             .any(|sum| line.starts_with(sum))
     };
     let refusal = log.lines().rev().find(|line| !line.is_empty() && !is_sum(line));
-    let refusal: String = refusal
-        .unwrap_or("no word of the verifier")
-        .chars()
-        .take(REFUSAL)
-        .collect();
+    let Some(refusal) = refusal else {
+        // Not the program, but the place or the user.
+        let number = Errno::from_raw(io_error.raw_os_error().unwrap_or(0));
+        return anyhow!("refused ({number:?})");
+    };
+    let refusal: String = refusal.chars().take(REFUSAL).collect();
     anyhow::Error::new(io_error).context(refusal)
 }
 

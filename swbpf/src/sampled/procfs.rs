@@ -111,6 +111,32 @@ impl Process {
     }
 }
 
+/// What a child of this process has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// Whether it has this process's own name: it has executed nothing yet, or the same program.
+    pub is_ours: bool,
+    /// Whether it has ended, and not been waited for.
+    pub has_ended: bool,
+}
+
+/// What the child `pid` has become; `None` where it is not there.
+pub fn begun(pid: u32) -> Option<Begun> {
+    let stat = kernfile::read_text(&dir(pid).join("stat")).ok()?;
+    let own = kernfile::read_text(Path::new("/proc/self/stat")).ok()?;
+    let state = kernfile::stat_fields(&stat)?.next()?.to_owned();
+    Some(Begun {
+        is_ours: name_in(&stat)? == name_in(&own)?,
+        has_ended: matches!(state.as_str(), "Z" | "X" | "x"),
+    })
+}
+
+/// The name in `/proc/PID/stat`, which may hold anything.
+fn name_in(stat: &str) -> Option<&str> {
+    let (begin, _) = stat.rsplit_once(')')?;
+    begin.split_once('(').map(|(_, name)| name)
+}
+
 fn read_rss(dir: &Path) -> Option<u64> {
     parse_statm(
         &kernfile::read_text(&dir.join("statm")).ok()?,

@@ -64,7 +64,8 @@ pub struct Totals {
     /// Sum of each node's own peak within its window. Nodes peak at different moments: where `source` is `kernel`, it is an upper
     /// bound of what these nodes needed together at any instant, within `error_bound_bytes`.
     pub needed_peak_sum_bytes: Option<u64>,
-    /// How far both sums can be from the truth, either way: the sum of the nodes' own bounds.
+    /// How far both sums can be from the truth, either way; sampled, how much more can have been needed than was seen. The sum of
+    /// the nodes' own bounds.
     pub error_bound_bytes: Option<u64>,
     /// Sum of the nodes' busy cores, each within its window.
     pub busy_cores: Option<f64>,

@@ -16,8 +16,8 @@ pub struct Memory {
     pub needed_peak_bytes: Option<u64>,
     /// How many readings `needed_peak_bytes` rests on; `null` where every change was counted.
     pub needed_peak_samples: Option<u64>,
-    /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way. Sampled: up to the kernel's own
-    /// high-water with file cache, `peak_bytes`.
+    /// How far `needed_bytes` and `needed_peak_bytes` can be from the truth, either way. Sampled: how much more can have been
+    /// needed than was seen, up to the kernel's own high-water with file cache, `peak_bytes`.
     pub error_bound_bytes: Option<u64>,
     /// Anonymous memory at this moment.
     pub anon_bytes: Option<u64>,
@@ -80,7 +80,7 @@ pub struct SampledPeak {
     pub interval_seconds: f64,
     /// How often it looked.
     pub samples: u64,
-    /// The highest needed memory that it saw; `null` where it never looked.
+    /// The highest needed memory that it saw; `null` where it was over before the first look.
     pub peak_bytes: Option<u64>,
     /// How much of the needed peak it missed, in percent.
     pub missed_percent: Option<f64>,

@@ -40,10 +40,11 @@ pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result
     let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
     chosen.stand_in = whereabouts.stand_in();
+    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    // Of a measurement that cannot begin, its failure alone is told.
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));
     }
-    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // From this line on, nothing is missed: who waits for it may let the job begin.
     keeper.keep(|| meter.snapshot(Kind::Progress, None));
     let mut pace = Pace::begin(Instant::now());

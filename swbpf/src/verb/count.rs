@@ -55,7 +55,7 @@ pub fn count(
     let cgroup = &chosen.cgroup;
     let (hierarchy, controller) = hierarchy_of(cgroup);
     let mut plan = plan(facts, hierarchy, cgroup.version())?;
-    if let Some(rung) = force.and_then(rung) {
+    if let Some(rung) = force.and_then(Rung::asked) {
         plan = plan.on(rung)?;
     }
     let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
@@ -74,16 +74,6 @@ pub fn count(
         plan,
         from_birth: chosen.from_birth || is_untouched(cgroup),
     })
-}
-
-/// The rung that is asked for.
-fn rung(force: ForcedSource) -> Option<Rung> {
-    match force {
-        ForcedSource::Kernel | ForcedSource::Sampled => None,
-        ForcedSource::Tracepoint => Some(Rung::Tracepoint),
-        ForcedSource::Fentry => Some(Rung::Fentry),
-        ForcedSource::Kprobe => Some(Rung::Kprobe),
-    }
 }
 
 /// Whether no process is in the cgroup, and nothing was ever charged to it: looked at after it is tracked, so whatever comes

@@ -5,7 +5,7 @@ use std::{future::Future, os::fd::OwnedFd, pin::pin, time::Duration};
 use anyhow::Context;
 use tokio::{
     io::unix::AsyncFd,
-    time::{Instant, MissedTickBehavior, interval_at, sleep},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
 };
 
 use super::meter::Meter;
@@ -13,6 +13,9 @@ use crate::error::Error;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// When the processes are looked at before the first look: many commands do not live to it.
+const EARLY: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(50)];
 
 /// Time between two glimpses at memory, where nothing tells of its changes.
 const GLIMPSE: Duration = Duration::from_millis(50);
@@ -43,6 +46,8 @@ pub async fn listen<T>(
 ) -> Result<End<T>, Error> {
     let mut end = pin!(end);
     let notices = notices(meter)?;
+    let begin = Instant::now();
+    let mut early = EARLY.into_iter().map(|after| begin + after).peekable();
     let mut looks = interval_at(Instant::now() + LOOK, LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut glimpses = interval_at(Instant::now() + GLIMPSE, GLIMPSE);
@@ -64,6 +69,10 @@ pub async fn listen<T>(
                 }
             }
             () = sleep(calibrated.unwrap_or_default()), if calibrated.is_some() => meter.end_calibration(),
+            () = sleep_until(early.peek().copied().unwrap_or(begin)), if early.peek().is_some() => {
+                early.next();
+                meter.scan()?;
+            }
             _ = glimpses.tick(), if meter.is_sampled() => meter.glimpse(),
             _ = looks.tick() => {
                 meter.look()?;

@@ -142,9 +142,23 @@ impl Meter {
         if begin_ns >= self.next_glimpse_ns {
             let memory = self.scanner.memory(&self.cgroup);
             let end_ns = monotonic_ns();
-            self.fold.glimpse(memory, end_ns);
+            let processes = self.scanner.fresh(&self.cgroup).unwrap_or_default();
+            self.fold.glimpse(memory, processes, end_ns);
             self.next_glimpse_ns = end_ns + (end_ns - begin_ns) * GLIMPSE_SHARE;
         }
+    }
+
+    /// Looks at the processes alone, where that is cheap.
+    pub fn scan(&mut self) -> Result<(), Error> {
+        if let Some(processes) = self.scanner.fresh(&self.cgroup) {
+            let processes = processes.to_vec();
+            let level = match &self.counting {
+                Some(counting) => counting.probe.peek(counting.slot)?.level,
+                None => 0,
+            };
+            self.fold.scanned(Scan { level, processes });
+        }
+        Ok(())
     }
 
     /// Takes the last reading.
@@ -268,14 +282,7 @@ impl Meter {
     fn new_peak(&mut self, notice: Notice) -> Result<(), Error> {
         let (pid, comm) = notice.by;
         self.fold.raised(notice.level, Task { pid, comm });
-        if let Some(counting) = &self.counting
-            && let Some(processes) = self.scanner.fresh(&self.cgroup)
-        {
-            let processes = processes.to_vec();
-            let level = counting.probe.peek(counting.slot)?.level;
-            self.fold.scanned(Scan { level, processes });
-        }
-        Ok(())
+        self.scan()
     }
 
     fn kill(&mut self, notice: Notice) {

@@ -33,10 +33,11 @@ pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, 
     let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
     chosen.stand_in = whereabouts.stand_in();
+    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    // Of a measurement that cannot begin, its failure alone is told.
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));
     }
-    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
     // A target that ends within the window has its answer all the same.
     let end = async {
         tokio::select! {

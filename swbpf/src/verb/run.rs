@@ -3,6 +3,7 @@
 use std::{
     os::unix::process::ExitStatusExt,
     process::{ExitCode, ExitStatus},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -21,8 +22,13 @@ use crate::{
     fold::SlurmJob,
     job::cgroup::{Hierarchies, OwnCgroup},
     out::{self, text},
+    sampled::procfs::{self, Begun},
     snapshot::{Exit, Kind, TargetKind},
 };
+
+/// Looks at whether a command has begun, and the time between two of them.
+const BEGIN_TRIES: usize = 20;
+const BEGIN: Duration = Duration::from_millis(1);
 
 /// Runs the command with this process's own input and output, and tells on standard error what it needed.
 pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
@@ -50,6 +56,7 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     // Only now: what the kernel needs for it is charged to the cgroup that is measured.
     own.allow_nesting()?;
     let mut child = start(&run.command, &own, signals.inherited())?;
+    let has_no_room = run.limit_mem.is_some() && has_died_at_once(child.id());
     let status = follow(&mut meter, &mut child, &signals, |meter| {
         keeper.keep(|| meter.snapshot(Kind::Progress, None));
     })
@@ -69,7 +76,26 @@ pub async fn run(run: &cli::Run, force: Option<ForcedSource>) -> Result<ExitCode
     {
         error.report();
     }
-    Ok(code_of(status))
+    match run.command.first().filter(|_| has_no_room) {
+        Some(command) => Err(Error::NoRoom {
+            command: command.clone(),
+        }),
+        None => Ok(code_of(status)),
+    }
+}
+
+/// Whether a process that was just started was killed before it became the command: then it still has sw-bpf's own name. Where
+/// the kernel is about to tell, it is waited for.
+fn has_died_at_once(pid: Option<u32>) -> bool {
+    let Some(pid) = pid else { return false };
+    for _ in 0..BEGIN_TRIES {
+        match procfs::begun(pid) {
+            Some(Begun { is_ours: false, .. }) | None => return false,
+            Some(Begun { has_ended: true, .. }) => return true,
+            Some(_) => std::thread::sleep(BEGIN),
+        }
+    }
+    false
 }
 
 /// Starts the command inside the cgroup, with signals met as they were before sw-bpf.

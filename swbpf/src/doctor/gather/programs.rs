@@ -2,6 +2,7 @@
 
 use std::{fs, io};
 
+use crate::cli::ForcedSource;
 use crate::doctor::facts::{Bpf, Heard, Known, Programs, Trial};
 use crate::job::cgroup::{Controller, Hierarchies, Version};
 use crate::kernel::btf::Btf;
@@ -22,8 +23,10 @@ pub fn btf(blob: &Result<Vec<u8>, io::Error>) -> Known<u64> {
     let blob = blob
         .as_ref()
         .map_err(|error| super::cannot_read(super::BTF, error))?;
-    Btf::parse(blob).map_err(|error| error.to_string())?;
-    Ok(blob.len() as u64)
+    match Btf::parse(blob) {
+        Ok(_) => Ok(blob.len() as u64),
+        Err(error) => Err(format!("{} of {} bytes: {error}", super::BTF, blob.len())),
+    }
 }
 
 /// The programs, and how far a peak can be below the truth for the number of CPUs, in bytes. Takes the BTF out of `kernel`.
@@ -31,29 +34,40 @@ pub fn programs(
     kernel: &mut support::Facts,
     bpf: &Bpf,
     hierarchies: Option<&Hierarchies>,
+    force: Option<ForcedSource>,
 ) -> (Programs, Option<u64>) {
     // Who may not load programs is told what would be loaded for others.
     kernel.capabilities = u64::MAX;
+    kernel.is_of_host = true;
+    let asked = force.and_then(Rung::asked);
     let (hierarchy, controller, version) = by_which(hierarchies);
-    let plan = match plan(kernel, hierarchy, version) {
+    let plan = plan(kernel, hierarchy, version);
+    let plan = match asked {
+        Some(rung) => plan.and_then(|plan| plan.on(rung)),
+        None => plan,
+    };
+    let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
             let reason = on_one_line(&error.to_string());
             let programs = Programs {
+                asked,
                 plan: Err(reason.clone()),
                 trial: Trial::NotTried(reason),
             };
             return (programs, None);
         }
     };
-    let trial = if bpf.lacking.is_empty() {
+    let trial = if bpf.may_load() {
         tried(&plan, hierarchies, controller)
-    } else {
+    } else if bpf.is_of_host {
         Trial::NotTried(format!("without {}", bpf.lacking.join(" and ")))
+    } else {
+        Trial::NotTried("in a user namespace".to_owned())
     };
     let bound = plan.batch_bound_pages * rustix::param::page_size() as u64;
     let plan = Ok(planned(&plan));
-    (Programs { plan, trial }, Some(bound))
+    (Programs { asked, plan, trial }, Some(bound))
 }
 
 /// The hierarchy by which jobs would be told apart here.

@@ -1,7 +1,7 @@
 //! Do jobs have cgroups, and do these count memory.
 
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
-use crate::doctor::facts::{Cgroups, Known};
+use crate::doctor::facts::{Cgroups, Known, Refusal};
 use crate::job::cgroup::Version;
 
 pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
@@ -31,6 +31,29 @@ pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
             "memory is sampled from the processes, CPU time is counted",
         )
         .change("boot without cgroup_disable=memory; on version 1, mount -t cgroup -o memory none /sys/fs/cgroup/memory"),
+    }
+}
+
+pub fn run(run: &Result<(), Refusal>) -> Check {
+    match run {
+        Ok(()) => Check::new(
+            Topic::Run,
+            Verdict::Ok,
+            "a cgroup was made for a command, and removed",
+            "`sw-bpf run` measures from the first instruction",
+        ),
+        Err(refusal) => {
+            let check = Check::new(
+                Topic::Run,
+                Verdict::Degraded,
+                refusal.reason.clone(),
+                "`sw-bpf run` fails for this user",
+            );
+            match refusal.way {
+                Some(way) => check.change(way),
+                None => check,
+            }
+        }
     }
 }
 

@@ -4,8 +4,12 @@ use super::SAMPLED;
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
 use crate::doctor::facts::{Bpf, Heard, Machine, Programs, Trial};
 use crate::doctor::gather::BTF;
+use crate::error::{IN_USER_NAMESPACE, way_to_capabilities};
 use crate::kernel::ladder::Rung;
 use crate::out::units::bytes;
+
+/// What to change where something is not known for want of capabilities.
+const AS_FOR_CAPABILITIES: &str = "as for the capabilities";
 
 /// Architecture that sw-bpf is tested on.
 const TESTED: &str = "x86_64";
@@ -34,7 +38,8 @@ pub fn btf(bpf: &Bpf) -> Check {
             "the kernel programs find their way by it",
         ),
         Err(reason) => Check::new(Topic::Btf, Verdict::Degraded, reason, SAMPLED)
-            .change("use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of all distributions are"),
+            .change("use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of all distributions are")
+            .change("if something is mounted over that file (`findmnt -R /sys`), unmount it"),
     }
 }
 
@@ -80,6 +85,10 @@ pub fn capabilities(bpf: &Bpf) -> Check {
         Ok(value) => format!("; kernel.unprivileged_bpf_disabled={value}"),
         Err(_) => String::new(),
     };
+    if !bpf.is_of_host {
+        return Check::new(Topic::Capabilities, Verdict::Degraded, IN_USER_NAMESPACE, SAMPLED)
+            .change("run sw-bpf outside of the container");
+    }
     if !bpf.lacking.is_empty() {
         let found = format!("without {}{unprivileged}", bpf.lacking.join(" and "));
         return Check::new(
@@ -88,23 +97,14 @@ pub fn capabilities(bpf: &Bpf) -> Check {
             found,
             format!("this user's {SAMPLED}"),
         )
-        .change("run as root, or once `setcap cap_bpf,cap_perfmon+ep` on sw-bpf");
+        .change(way_to_capabilities(bpf.is_withheld));
     }
-    match &bpf.is_of_host {
-        Ok(false) => Check::new(
-            Topic::Capabilities,
-            Verdict::Degraded,
-            "CAP_BPF and CAP_PERFMON in a user namespace alone, where the kernel does not accept them",
-            SAMPLED,
-        )
-        .change("run sw-bpf outside of the container"),
-        Ok(true) | Err(_) => Check::new(
-            Topic::Capabilities,
-            Verdict::Ok,
-            format!("CAP_BPF and CAP_PERFMON{unprivileged}"),
-            "this user may load the kernel programs",
-        ),
-    }
+    Check::new(
+        Topic::Capabilities,
+        Verdict::Ok,
+        format!("CAP_BPF and CAP_PERFMON{unprivileged}"),
+        "this user may load the kernel programs",
+    )
 }
 
 pub fn lockdown(bpf: &Bpf, trial: &Trial) -> Check {
@@ -122,6 +122,12 @@ pub fn lockdown(bpf: &Bpf, trial: &Trial) -> Check {
             reason,
             "the kernel programs load, so it does not forbid them",
         ),
+        (Err(reason), Trial::NotTried(_)) if !bpf.may_load() => told(
+            Verdict::Unknown,
+            reason,
+            "this follows from the capabilities: a trial of the programs would tell whether it forbids them",
+        )
+        .change(AS_FOR_CAPABILITIES),
         (Err(reason), _) => told(
             Verdict::Unknown,
             reason,
@@ -133,9 +139,10 @@ pub fn lockdown(bpf: &Bpf, trial: &Trial) -> Check {
 
 pub fn programs(programs: &Programs) -> Check {
     let told = |verdict, found: &str, means: &str| Check::new(Topic::Programs, verdict, found, means);
-    let plan = match &programs.plan {
-        Ok(plan) => plan,
-        Err(reason) => return told(Verdict::Degraded, reason, SAMPLED),
+    let plan = match (&programs.plan, programs.asked) {
+        (Ok(plan), _) => plan,
+        (Err(reason), Some(_)) => return asked_in_vain(reason),
+        (Err(reason), None) => return told(Verdict::Degraded, reason, SAMPLED),
     };
     match &programs.trial {
         Trial::Good { heard, .. } => {
@@ -143,6 +150,7 @@ pub fn programs(programs: &Programs) -> Check {
             let found = format!("{}; loaded, attached, and they see what sw-bpf sees", rung(heard));
             told(verdict, &found, means)
         }
+        Trial::Failed(reason) if programs.asked.is_some() => asked_in_vain(reason),
         Trial::Failed(reason) => {
             let found = format!("{}; a trial failed: {reason}", rung(plan));
             told(Verdict::Degraded, &found, SAMPLED)
@@ -153,11 +161,18 @@ pub fn programs(programs: &Programs) -> Check {
             told(
                 Verdict::Unknown,
                 &found,
-                "whether they load and attach is known of a trial alone",
+                "this follows from the capabilities: whether they load and attach is known of a trial alone",
             )
-            .change("run `sw-bpf doctor` as root")
+            .change(AS_FOR_CAPABILITIES)
         }
     }
+}
+
+/// That the kind of hook that was asked for cannot be used.
+fn asked_in_vain(reason: &str) -> Check {
+    let means = "with this --force-source nothing is measured";
+    Check::new(Topic::Programs, Verdict::Degraded, reason, means)
+        .change("leave --force-source out: then the best that there is here is tried")
 }
 
 /// The rung, and why it is no better one.
@@ -190,15 +205,17 @@ pub fn events(programs: &Programs) -> Check {
         (Ok(plan), Trial::NotTried(_)) => (
             plan,
             Verdict::Unknown,
-            "with the capabilities nothing would be left unseen",
+            "this follows from the capabilities: with them nothing would be left unseen",
         ),
         (Err(_), _) | (_, Trial::Failed(_)) => {
             let means = "starts, ends and moves of processes and kills for want of memory are not seen";
             return told(Verdict::Degraded, "no kernel programs".to_owned(), means);
         }
     };
+    let (used, absent) = (heard.hooks.len(), heard.absent.len());
+    let found = format!("{used} of {} hooks", used + absent);
     if heard.absent.is_empty() {
-        return told(verdict, heard.hooks.join(", "), means);
+        return told(verdict, found, means).listing(&heard.hooks);
     }
     let names: Vec<_> = heard.absent.iter().map(|(name, _)| name.as_str()).collect();
     let reasons: Vec<_> = heard
@@ -206,6 +223,6 @@ pub fn events(programs: &Programs) -> Check {
         .iter()
         .map(|(name, reason)| format!("{name}: {reason}"))
         .collect();
-    let found = format!("without {}", names.join(", "));
-    told(Verdict::Degraded, found, &reasons.join("; "))
+    let found = format!("{found}, without {}", names.join(", "));
+    told(Verdict::Degraded, found, &reasons.join("; ")).listing(&heard.hooks)
 }

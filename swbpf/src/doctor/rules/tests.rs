@@ -43,10 +43,12 @@ pub fn good() -> Facts {
             unprivileged: Ok(2),
             lockdown: Ok("none".to_owned()),
             lacking: Vec::new(),
-            is_of_host: Ok(true),
+            is_withheld: false,
+            is_of_host: true,
             file_systems: Ok(vec![PathBuf::from("/sys/fs/bpf")]),
         },
         programs: Programs {
+            asked: None,
             plan: Ok(heard(Rung::Tracepoint)),
             trial: Trial::Good {
                 heard: heard(Rung::Tracepoint),
@@ -65,6 +67,7 @@ pub fn good() -> Facts {
                 without_memory: 0,
             }),
         }),
+        run: Ok(()),
         slurm: Err(Unknown::Absent { program: "scontrol" }),
         gpus: Gpus {
             device_files: Ok(0),
@@ -104,12 +107,12 @@ fn cannot() -> String {
 #[test]
 fn a_good_host_is_ok_in_everything_and_has_nothing_to_change() {
     let checks = checks(&good());
-    assert_eq!(checks.len(), 17);
+    assert_eq!(checks.len(), 18);
     for check in &checks {
         assert_told(check, Verdict::Ok, "", None);
     }
     let topics: std::collections::BTreeSet<_> = checks.iter().map(|check| check.topic.title()).collect();
-    assert_eq!(topics.len(), 17, "no topic twice");
+    assert_eq!(topics.len(), 18, "no topic twice");
 }
 
 #[test]
@@ -197,11 +200,17 @@ fn missing_capabilities_are_named() {
         Some("setcap"),
     );
     assert!(check.found.contains("unprivileged_bpf_disabled=2"));
+    let check = told(Topic::Capabilities, |facts| {
+        facts.bpf.lacking = vec!["CAP_BPF", "CAP_PERFMON"];
+        facts.bpf.is_withheld = true;
+    });
+    assert_told(&check, Verdict::Degraded, "without", Some("--cap-add BPF"));
+    assert!(!check.changes.iter().any(|change| change.contains("run as root")));
 }
 
 #[test]
 fn capabilities_of_a_container_alone_do_not_count() {
-    let check = told(Topic::Capabilities, |facts| facts.bpf.is_of_host = Ok(false));
+    let check = told(Topic::Capabilities, |facts| facts.bpf.is_of_host = false);
     assert_told(
         &check,
         Verdict::Degraded,
@@ -235,8 +244,64 @@ fn lockdown_forbids_where_it_is_confidentiality_alone() {
     );
     // What has loaded is not forbidden, whether or not the file can be read.
     assert_told(&mode(Err(cannot()), None), Verdict::Ok, "may not be read", None);
-    let check = mode(Err(cannot()), Some(Trial::NotTried("without CAP_BPF".into())));
+    let check = mode(Err(cannot()), Some(Trial::Failed("x".into())));
     assert_told(&check, Verdict::Unknown, "may not be read", Some("securityfs"));
+}
+
+/// Who has no capabilities is told once what to do about it.
+#[test]
+fn what_follows_from_the_capabilities_says_so() {
+    let without = |facts: &mut Facts| {
+        facts.bpf.lockdown = Err(cannot());
+        facts.bpf.lacking = vec!["CAP_BPF"];
+        facts.programs.trial = Trial::NotTried("without CAP_BPF".into());
+    };
+    for (topic, found) in [
+        (Topic::Lockdown, "may not be read"),
+        (Topic::Programs, "btf_tracepoint; not tried: without CAP_BPF"),
+    ] {
+        let check = told(topic, without);
+        assert_told(&check, Verdict::Unknown, found, Some("as for the capabilities"));
+        assert!(check.means.contains("follows from the capabilities"), "{check:?}");
+    }
+    let check = told(Topic::Events, without);
+    assert_told(&check, Verdict::Unknown, "2 of 2 hooks", None);
+    assert!(check.means.contains("follows from the capabilities"), "{check:?}");
+}
+
+#[test]
+fn a_rung_that_was_asked_for_in_vain_is_left_out() {
+    let asked = |spoil: fn(&mut Programs)| {
+        told(Topic::Programs, |facts| {
+            facts.programs.asked = Some(Rung::Kprobe);
+            spoil(&mut facts.programs);
+        })
+    };
+    let reason = "kprobe was asked for";
+    for check in [
+        asked(|programs| programs.plan = Err("kprobe was asked for".into())),
+        asked(|programs| programs.trial = Trial::Failed("kprobe was asked for".into())),
+    ] {
+        assert_told(
+            &check,
+            Verdict::Degraded,
+            reason,
+            Some("leave --force-source out"),
+        );
+        assert_eq!(check.found, reason);
+    }
+}
+
+#[test]
+fn who_may_make_no_cgroup_cannot_run() {
+    let check = told(Topic::Run, |facts| {
+        facts.run = Err(Refusal {
+            reason: "cannot make /sys/fs/cgroup/x: Read-only file system".into(),
+            way: Some("run outside"),
+        });
+    });
+    assert_told(&check, Verdict::Degraded, "Read-only", Some("run outside"));
+    assert!(check.means.contains("sw-bpf run"));
 }
 
 #[test]
@@ -295,16 +360,14 @@ fn programs_that_do_not_load_are_told_with_the_reason() {
         &check,
         Verdict::Unknown,
         "btf_tracepoint; not tried: without CAP_BPF",
-        Some("as root"),
+        Some("as for the capabilities"),
     );
-    assert_told(
-        &told(Topic::Events, trial(not_tried)),
-        Verdict::Unknown,
-        "sched_switch",
-        None,
-    );
+    let check = told(Topic::Events, trial(not_tried));
+    assert_told(&check, Verdict::Unknown, "2 of 2 hooks", None);
+    assert_eq!(check.list, ["tp_btf/sched_switch", "tp_btf/cgroup_mkdir"]);
     let no_plan = |facts: &mut Facts| {
         facts.programs = Programs {
+            asked: None,
             plan: Err("Linux 4.18 has no hook".into()),
             trial: Trial::NotTried("Linux 4.18 has no hook".into()),
         };
@@ -333,6 +396,11 @@ fn what_is_not_heard_is_named_with_what_is_not_seen() {
             is_compiled: Some(true),
         };
     });
-    assert_told(&check, Verdict::Degraded, "without mark_victim", None);
+    assert_told(
+        &check,
+        Verdict::Degraded,
+        "2 of 3 hooks, without mark_victim",
+        None,
+    );
     assert!(check.means.contains("a kill is not seen"));
 }

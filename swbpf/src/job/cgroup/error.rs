@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Version;
 use crate::error::Error;
 
 /// What can go wrong with cgroups. Each message names the path and the next step.
@@ -61,6 +62,16 @@ pub enum CgroupError {
         /// The file or directory.
         path: PathBuf,
         /// The reason.
+        source: io::Error,
+    },
+    /// No cgroup can be made where it is to be.
+    #[error("cannot make a cgroup for the command: {path:?}: {source}: {}", way_to_a_cgroup(source, *version))]
+    MayNotMake {
+        /// Where it was tried.
+        path: PathBuf,
+        /// Of which version.
+        version: Version,
+        /// The kernel's answer.
         source: io::Error,
     },
     /// No hierarchy counts memory.
@@ -125,6 +136,15 @@ impl From<CgroupError> for Error {
             CgroupError::NotACgroup { path, .. } => Self::NotACgroup { path },
             CgroupError::NoProcess { pid } => Self::NoSuchProcess { pid },
             CgroupError::Permission { action, path } => Self::Permission { action, path },
+            CgroupError::MayNotMake {
+                path,
+                version,
+                source,
+            } => Self::NoOwnCgroup {
+                path,
+                way: way_to_a_cgroup(&source, version),
+                why: source.to_string(),
+            },
             CgroupError::NotMounted => Self::NoCgroups,
             CgroupError::NoMemoryController => Self::NoController { controller: "memory" },
             other => Self::Other(other.into()),
@@ -132,7 +152,37 @@ impl From<CgroupError> for Error {
     }
 }
 
+/// What lets a cgroup be made where it was refused with this answer.
+fn way_to_a_cgroup(refusal: &io::Error, version: Version) -> &'static str {
+    match (refusal.kind(), version) {
+        (io::ErrorKind::ReadOnlyFilesystem, _) => {
+            "run sw-bpf outside of the container, or with its cgroup file systems mounted read-write; `sw-bpf attach` and \
+             `--once` need only to read"
+        }
+        (_, Version::V2) => {
+            "run as root, or in a cgroup that is yours: `systemd-run --user --scope -p Delegate=yes sw-bpf run -- COMMAND`; \
+             `sw-bpf attach` and `--once` need only to read"
+        }
+        (_, Version::V1) => {
+            "run as root, or have root put your shell into a cgroup that is yours: `D=/sys/fs/cgroup/memory/YOU; mkdir $D; \
+             chown -R YOU $D; echo PID >$D/cgroup.procs`; `sw-bpf attach` and `--once` need only to read"
+        }
+    }
+}
+
 impl CgroupError {
+    /// That no cgroup can be made at `path`.
+    pub(super) fn may_not_make(path: PathBuf, version: Version, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::MayNotMake {
+                path,
+                version,
+                source,
+            },
+            _ => Self::from_io("make", &path, source),
+        }
+    }
+
     /// The error of a call on `path`, sorted by its cause.
     pub(super) fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();

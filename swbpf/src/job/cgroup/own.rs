@@ -48,9 +48,8 @@ impl OwnCgroup {
     /// nearest ancestor that can have them is the parent, unless a limit would be escaped by that. The memory
     /// controller that is switched on there for the children stays on: another command may rely on it by then.
     pub fn create(hierarchies: &Hierarchies) -> Result<Self, CgroupError> {
-        let path = Path::new("/proc/self/cgroup");
-        let members = membership::of_process("self").map_err(|e| CgroupError::from_io("read", path, e))?;
-        let parents = parent::find_all(hierarchies, &members)?;
+        let members = own_memberships()?;
+        let parents = parent::find_all(hierarchies, &members, parent::let_children_count_memory)?;
         let mut number = 0;
         let made = loop {
             match make(&parents, &format!("sw-bpf-run-{}-{number}", std::process::id())) {
@@ -59,6 +58,15 @@ impl OwnCgroup {
             }
         };
         Self::around(hierarchies, &members, made)
+    }
+
+    /// Whether one can be made: it is, and is removed, but no controller is switched on for it.
+    pub fn try_out(hierarchies: &Hierarchies) -> Result<(), CgroupError> {
+        let count = parent::could_let_children_count_memory;
+        let parents = parent::find_all(hierarchies, &own_memberships()?, count)?;
+        let made = make(&parents, &format!("sw-bpf-doctor-{}", std::process::id()))?;
+        made.remove();
+        Ok(())
     }
 
     fn around(hierarchies: &Hierarchies, members: &[Membership], made: Made) -> Result<Self, CgroupError> {
@@ -193,6 +201,11 @@ impl JoinFiles {
     }
 }
 
+fn own_memberships() -> Result<Vec<Membership>, CgroupError> {
+    let path = Path::new("/proc/self/cgroup");
+    membership::of_process("self").map_err(|e| CgroupError::from_io("read", path, e))
+}
+
 /// Makes directories of this name below all the parents, or none.
 fn make(parents: &[Parent], name: &str) -> Result<Made, CgroupError> {
     let mut made = Made::default();
@@ -206,7 +219,9 @@ fn make(parents: &[Parent], name: &str) -> Result<Made, CgroupError> {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(made.undo(CgroupError::Taken { path }));
             }
-            Err(e) if parent.is_required => return Err(made.undo(CgroupError::from_io("make", &path, e))),
+            Err(e) if parent.is_required => {
+                return Err(made.undo(CgroupError::may_not_make(path, parent.dir.version, e)));
+            }
             Err(e) => made.missing.push(CgroupError::from_io("make", &path, e)),
         }
     }
@@ -216,11 +231,15 @@ fn make(parents: &[Parent], name: &str) -> Result<Made, CgroupError> {
 impl Made {
     /// Removes the directories because of `error`.
     fn undo(self, error: CgroupError) -> CgroupError {
+        self.remove();
+        error
+    }
+
+    fn remove(self) {
         for dir in self.dirs {
             // Nothing is in it yet; what cannot be removed all the same is an empty directory left.
             let _ = fs::remove_dir(dir.path);
         }
-        error
     }
 }
 

@@ -92,7 +92,7 @@ fn totals(page: &mut Page, gathered: &Gathered) {
         _ => "Peaks are the highest seen: what lies between two looks is not seen.",
     });
     if let Some(bound) = totals.error_bound_bytes.filter(|bound| *bound > 0) {
-        page.row("error bound", &bytes(bound), "of memory, either way");
+        page.row("error bound", &bytes(bound), super::bound_of(totals.source));
     }
     for (label, key) in [
         ("needed now", "needed_bytes"),

@@ -178,7 +178,7 @@ fn told(snapshot: &Snapshot, value: Option<u64>, key: &str, meaning: &str) -> St
 /// What a sampler would have said.
 fn seen(page: &mut Page, label: &str, sampled: &SampledPeak, needed: Option<u64>) {
     if sampled.samples == 0 {
-        return page.row(label, "never looked", "");
+        return page.row(label, "no look", "it was over before the first");
     }
     let missed = match sampled.missed_percent {
         None => "how much is missed is unknown".to_owned(),

@@ -4,9 +4,14 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use crate::job::cgroup::hierarchies::{Hierarchies, Hierarchy};
 use crate::job::cgroup::membership::Membership;
 use crate::job::cgroup::{CgroupDir, CgroupError, Controller, Version, kernfile};
+
+/// The controllers that count for children.
+const SUBTREE: &str = "cgroup.subtree_control";
 
 /// What holds for all processes of a version 2 cgroup, and would not for one made beside it.
 const LIMIT_FILES: [&str; 5] = [
@@ -25,10 +30,15 @@ pub(super) struct Parent {
     pub is_required: bool,
 }
 
-/// The parents in the hierarchies that count memory, CPU time and huge pages; the first is required.
+/// Whether the children of a cgroup count memory, or what keeps them from it.
+pub(super) type ChildrenCount = fn(&Path) -> io::Result<()>;
+
+/// The parents in the hierarchies that count memory, CPU time and huge pages; the first is required. On version 2 it is one for
+/// which `children_count` holds.
 pub(super) fn find_all(
     hierarchies: &Hierarchies,
     members: &[Membership],
+    children_count: ChildrenCount,
 ) -> Result<Vec<Parent>, CgroupError> {
     let mut parents: Vec<Parent> = Vec::new();
     for controller in [Controller::Memory, Controller::Cpuacct, Controller::Hugetlb] {
@@ -46,7 +56,7 @@ pub(super) fn find_all(
         }
         let own = own_dir(hierarchy, members)?;
         let dir = match (controller, own.version) {
-            (Controller::Memory, Version::V2) => memory_parent(&own)?,
+            (Controller::Memory, Version::V2) => memory_parent(&own, children_count)?,
             _ => own,
         };
         parents.push(Parent {
@@ -75,10 +85,10 @@ fn own_dir(hierarchy: &Hierarchy, members: &[Membership]) -> Result<CgroupDir, C
 ///
 /// Only the root may have such children beside processes, so this is mostly not the caller's own cgroup. Then it
 /// must not have limits that the command would escape.
-fn memory_parent(own: &CgroupDir) -> Result<CgroupDir, CgroupError> {
+fn memory_parent(own: &CgroupDir, children_count: ChildrenCount) -> Result<CgroupDir, CgroupError> {
     let mut refused = None;
     for dir in own.ancestors() {
-        match let_children_count_memory(dir) {
+        match children_count(dir) {
             Ok(()) => {
                 return Ok(CgroupDir {
                     path: dir.to_path_buf(),
@@ -96,8 +106,8 @@ fn memory_parent(own: &CgroupDir) -> Result<CgroupDir, CgroupError> {
     }
     Err(
         refused.map_or(CgroupError::NoMemoryController, |source| match source.kind() {
-            io::ErrorKind::PermissionDenied => {
-                CgroupError::from_io("make a cgroup beside", &own.path, source)
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                CgroupError::may_not_make(own.path.clone(), own.version, source)
             }
             _ => CgroupError::NoMemoryForChildren {
                 path: own.path.clone(),
@@ -107,15 +117,39 @@ fn memory_parent(own: &CgroupDir) -> Result<CgroupDir, CgroupError> {
     )
 }
 
-fn let_children_count_memory(dir: &Path) -> io::Result<()> {
-    let file = dir.join("cgroup.subtree_control");
-    if kernfile::read_text(&file)?
-        .split_ascii_whitespace()
-        .any(|name| name == Controller::Memory.name())
-    {
+/// Switches the memory controller on for the children of a cgroup.
+pub(super) fn let_children_count_memory(dir: &Path) -> io::Result<()> {
+    let file = dir.join(SUBTREE);
+    if names_memory(&file)? {
         return Ok(());
     }
     OpenOptions::new().write(true).open(&file)?.write_all(b"+memory")
+}
+
+/// Whether that would be done, by all that can be seen of it.
+pub(super) fn could_let_children_count_memory(dir: &Path) -> io::Result<()> {
+    let file = dir.join(SUBTREE);
+    if names_memory(&file)? {
+        return Ok(());
+    }
+    OpenOptions::new().write(true).open(&file)?;
+    if !names_memory(&dir.join("cgroup.controllers"))? {
+        return Err(Errno::NOENT.into());
+    }
+    // The root alone, which has no such file, may have both.
+    let is_root = !dir.join("cgroup.type").exists();
+    if is_root || kernfile::read(&dir.join("cgroup.procs"))?.is_empty() {
+        Ok(())
+    } else {
+        Err(Errno::BUSY.into())
+    }
+}
+
+fn names_memory(file: &Path) -> io::Result<bool> {
+    let text = kernfile::read_text(file)?;
+    Ok(text
+        .split_ascii_whitespace()
+        .any(|name| name == Controller::Memory.name()))
 }
 
 /// Whether the file sets a limit: `max` and `max 100000` do not, nor does an empty set of processors.
@@ -148,7 +182,9 @@ mod tests {
         )
         .expect("a file");
         assert_eq!(
-            memory_parent(&own).expect("a parent").path,
+            memory_parent(&own, let_children_count_memory)
+                .expect("a parent")
+                .path,
             tree.path().join("user.slice")
         );
     }
@@ -161,9 +197,9 @@ mod tests {
         fs::write(own.path.join("memory.max"), "max\n").expect("a file");
         fs::write(own.path.join("cpu.max"), "max 100000\n").expect("a file");
         fs::write(own.path.join("cpuset.cpus"), "\n").expect("a file");
-        memory_parent(&own).expect("no limit yet");
+        memory_parent(&own, let_children_count_memory).expect("no limit yet");
         fs::write(own.path.join("memory.high"), "1048576\n").expect("a file");
-        let error = memory_parent(&own).expect_err("a limit");
+        let error = memory_parent(&own, let_children_count_memory).expect_err("a limit");
         assert!(
             matches!(
                 error,
@@ -180,10 +216,34 @@ mod tests {
     fn without_the_controller_the_reason_is_told() {
         let tree = tempfile::tempdir().expect("a temporary directory");
         let own = dir_of(tree.path(), "a");
-        let error = memory_parent(&own).expect_err("no controller");
+        let error = memory_parent(&own, let_children_count_memory).expect_err("no controller");
         assert!(
             matches!(error, CgroupError::NoMemoryForChildren { .. }),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_would_be_switched_on_is_known_without_doing_it() {
+        let tree = tempfile::tempdir().expect("a temporary directory");
+        let dir = dir_of(tree.path(), "a").path;
+        let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
+        let answer = || could_let_children_count_memory(&dir).map_err(|error| error.raw_os_error());
+        write(SUBTREE, "cpu\n");
+        write("cgroup.controllers", "cpu\n");
+        write("cgroup.type", "domain\n");
+        write("cgroup.procs", "7\n");
+        assert_eq!(answer(), Err(Some(Errno::NOENT.raw_os_error())));
+        write("cgroup.controllers", "cpu memory\n");
+        assert_eq!(answer(), Err(Some(Errno::BUSY.raw_os_error())));
+        write("cgroup.procs", "");
+        assert_eq!(answer(), Ok(()));
+        write("cgroup.procs", "7\n");
+        write(SUBTREE, "cpu memory\n");
+        assert_eq!(answer(), Ok(()));
+        fs::remove_file(dir.join("cgroup.type")).expect("as in the root");
+        write(SUBTREE, "\n");
+        assert_eq!(answer(), Ok(()));
+        assert_eq!(fs::read(dir.join(SUBTREE)).expect("a file"), b"\n");
     }
 }
