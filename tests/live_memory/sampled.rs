@@ -21,6 +21,7 @@ fn what_stays_is_seen_and_what_does_not_is_within_the_bound() {
         if is_seen {
             assert!((64 * MIB - bound..=charged).contains(&peak), "{memory:?}");
             assert!(bound < 8 * MIB, "{bound}");
+            assert!(memory.rss_sum_peak_bytes >= Some(64 * MIB), "{memory:?}");
         }
     }
 }

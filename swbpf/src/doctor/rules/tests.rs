@@ -2,6 +2,7 @@
 
 mod host;
 mod jobs;
+mod rights;
 
 use std::path::PathBuf;
 
@@ -189,37 +190,6 @@ fn a_kernel_without_the_system_call_is_told_where_no_program_was_loaded() {
 }
 
 #[test]
-fn missing_capabilities_are_named() {
-    let check = told(Topic::Capabilities, |facts| {
-        facts.bpf.lacking = vec!["CAP_BPF", "CAP_PERFMON"];
-    });
-    assert_told(
-        &check,
-        Verdict::Degraded,
-        "without CAP_BPF and CAP_PERFMON",
-        Some("setcap"),
-    );
-    assert!(check.found.contains("unprivileged_bpf_disabled=2"));
-    let check = told(Topic::Capabilities, |facts| {
-        facts.bpf.lacking = vec!["CAP_BPF", "CAP_PERFMON"];
-        facts.bpf.is_withheld = true;
-    });
-    assert_told(&check, Verdict::Degraded, "without", Some("--cap-add BPF"));
-    assert!(!check.changes.iter().any(|change| change.contains("run as root")));
-}
-
-#[test]
-fn capabilities_of_a_container_alone_do_not_count() {
-    let check = told(Topic::Capabilities, |facts| facts.bpf.is_of_host = false);
-    assert_told(
-        &check,
-        Verdict::Degraded,
-        "user namespace",
-        Some("outside of the container"),
-    );
-}
-
-#[test]
 fn lockdown_forbids_where_it_is_confidentiality_alone() {
     let mode = |mode: Known<String>, trial: Option<Trial>| {
         told(Topic::Lockdown, |facts| {
@@ -246,62 +216,6 @@ fn lockdown_forbids_where_it_is_confidentiality_alone() {
     assert_told(&mode(Err(cannot()), None), Verdict::Ok, "may not be read", None);
     let check = mode(Err(cannot()), Some(Trial::Failed("x".into())));
     assert_told(&check, Verdict::Unknown, "may not be read", Some("securityfs"));
-}
-
-/// Who has no capabilities is told once what to do about it.
-#[test]
-fn what_follows_from_the_capabilities_says_so() {
-    let without = |facts: &mut Facts| {
-        facts.bpf.lockdown = Err(cannot());
-        facts.bpf.lacking = vec!["CAP_BPF"];
-        facts.programs.trial = Trial::NotTried("without CAP_BPF".into());
-    };
-    for (topic, found) in [
-        (Topic::Lockdown, "may not be read"),
-        (Topic::Programs, "btf_tracepoint; not tried: without CAP_BPF"),
-    ] {
-        let check = told(topic, without);
-        assert_told(&check, Verdict::Unknown, found, Some("as for the capabilities"));
-        assert!(check.means.contains("follows from the capabilities"), "{check:?}");
-    }
-    let check = told(Topic::Events, without);
-    assert_told(&check, Verdict::Unknown, "2 of 2 hooks", None);
-    assert!(check.means.contains("follows from the capabilities"), "{check:?}");
-}
-
-#[test]
-fn a_rung_that_was_asked_for_in_vain_is_left_out() {
-    let asked = |spoil: fn(&mut Programs)| {
-        told(Topic::Programs, |facts| {
-            facts.programs.asked = Some(Rung::Kprobe);
-            spoil(&mut facts.programs);
-        })
-    };
-    let reason = "kprobe was asked for";
-    for check in [
-        asked(|programs| programs.plan = Err("kprobe was asked for".into())),
-        asked(|programs| programs.trial = Trial::Failed("kprobe was asked for".into())),
-    ] {
-        assert_told(
-            &check,
-            Verdict::Degraded,
-            reason,
-            Some("leave --force-source out"),
-        );
-        assert_eq!(check.found, reason);
-    }
-}
-
-#[test]
-fn who_may_make_no_cgroup_cannot_run() {
-    let check = told(Topic::Run, |facts| {
-        facts.run = Err(Refusal {
-            reason: "cannot make /sys/fs/cgroup/x: Read-only file system".into(),
-            way: Some("run outside"),
-        });
-    });
-    assert_told(&check, Verdict::Degraded, "Read-only", Some("run outside"));
-    assert!(check.means.contains("sw-bpf run"));
 }
 
 #[test]
