@@ -263,12 +263,6 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
                 "'--node' goes with a job: drop it",
             ));
         }
-        Some(CliVerb::Doctor(_)) if cli.force_source == Some(ForcedSource::Sampled) => {
-            return Err(refuse(
-                ErrorKind::ArgumentConflict,
-                "'doctor' tries the kernel programs, which '--force-source sampled' leaves out: drop it",
-            ));
-        }
         Some(CliVerb::Run(run)) => Verb::Run(run),
         Some(CliVerb::Doctor(doctor)) => Verb::Doctor(doctor),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {

@@ -122,6 +122,8 @@ fn one_rung_can_be_tried_alone() {
     if !need_bpf() {
         return;
     }
+    let diagnosis = Diagnosis::of(&mut doctor(&["--json", "--force-source", "sampled"]));
+    diagnosis.assert("programs", "degraded", "sampling was asked for", "");
     for (source, rung) in [
         ("tracepoint", "btf_tracepoint"),
         ("fentry", "fentry"),

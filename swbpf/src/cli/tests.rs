@@ -257,13 +257,14 @@ fn the_version_is_told() {
 
 #[test]
 fn the_doctor_takes_json_and_a_source() {
-    let invocation = typed("sw-bpf doctor --force-source fentry").expect("understood");
-    assert_eq!(invocation.force_source, Some(ForcedSource::Fentry));
+    for source in [ForcedSource::Fentry, ForcedSource::Sampled] {
+        let invocation = typed(&format!("sw-bpf doctor --force-source {}", source.name()));
+        assert_eq!(invocation.expect("understood").force_source, Some(source));
+    }
     assert_eq!(verb("sw-bpf doctor"), Verb::Doctor(Doctor { json: false }));
     assert_eq!(verb("sw-bpf doctor --json"), Verb::Doctor(Doctor { json: true }));
     for line in [
         "sw-bpf doctor --node n1",
-        "sw-bpf doctor --force-source sampled",
         "sw-bpf doctor 4711",
         "sw-bpf doctor --pid 1",
         "sw-bpf --once doctor",

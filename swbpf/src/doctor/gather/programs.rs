@@ -40,6 +40,9 @@ pub fn programs(
     kernel.capabilities = u64::MAX;
     kernel.is_of_host = true;
     let asked = force.and_then(Rung::asked);
+    if force == Some(ForcedSource::Sampled) {
+        return (none(asked, "sampling was asked for"), None);
+    }
     let (hierarchy, controller, version) = by_which(hierarchies);
     let plan = plan(kernel, hierarchy, version);
     let plan = match asked {
@@ -49,13 +52,7 @@ pub fn programs(
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
-            let reason = on_one_line(&error.to_string());
-            let programs = Programs {
-                asked,
-                plan: Err(reason.clone()),
-                trial: Trial::NotTried(reason),
-            };
-            return (programs, None);
+            return (none(asked, &on_one_line(&error.to_string())), None);
         }
     };
     let trial = if bpf.may_load() {
@@ -68,6 +65,15 @@ pub fn programs(
     let bound = plan.batch_bound_pages * rustix::param::page_size() as u64;
     let plan = Ok(planned(&plan));
     (Programs { asked, plan, trial }, Some(bound))
+}
+
+/// No programs, for this reason.
+fn none(asked: Option<Rung>, reason: &str) -> Programs {
+    Programs {
+        asked,
+        plan: Err(reason.to_owned()),
+        trial: Trial::NotTried(reason.to_owned()),
+    }
 }
 
 /// The hierarchy by which jobs would be told apart here.
