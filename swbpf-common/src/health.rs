@@ -14,6 +14,8 @@ pub struct Health {
     pub unseen_switches: u64,
     /// Cgroups born below a tracked one that found no free slot: they count for the one above them alone.
     pub without_slot: u64,
+    /// Cgroups born below a watched one that found no free slot of a target, or no room to be watched.
+    pub without_target: u64,
     /// Look-ups of a cgroup so deep that it is not known which slot it belongs to.
     pub too_deep: u64,
 }

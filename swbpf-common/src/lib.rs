@@ -13,12 +13,14 @@ pub mod running;
 pub mod slot;
 
 /// Number of this layout.
-pub const ABI: u64 = 2;
+pub const ABI: u64 = 3;
 
 #[cfg(feature = "user")]
 mod pod {
     // SAFETY: each of these is `repr(C)`, without padding, and made of integers alone: any bytes are a value of it.
     unsafe impl aya::Pod for crate::slot::Slot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for crate::slot::Watched {}
     // SAFETY: as above.
     unsafe impl aya::Pod for crate::slot::Timeline {}
     // SAFETY: as above.

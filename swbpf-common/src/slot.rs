@@ -88,9 +88,28 @@ pub struct Slot {
     pub emptied_ns: u64,
     /// Name of its directory, cut off at the end, of a cgroup whose birth was seen.
     pub name: [u8; NAME_LEN],
+    /// Id of the cgroup right above it, of a cgroup whose birth was seen.
+    pub above_id: u64,
     /// To the next cache line.
-    pub spare: [u64; 2],
+    pub spare: u64,
 }
+
+/// A cgroup below which targets are born, such as that of all jobs of a user.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched {
+    /// How many levels below it; 1: its children are targets.
+    pub levels: u32,
+    /// What a target begins with as [`Slot::follow`].
+    pub follow: u32,
+    /// Whether only those below a child whose name begins with `slurm` are: 0 is no.
+    pub slurm_alone: u64,
+}
+
+/// The begin of that name, and which bytes of a word it is.
+pub const SLURM: u64 = u64::from_le_bytes(*b"slurm\0\0\0");
+/// Selects them.
+pub const SLURM_MASK: u64 = (1 << 40) - 1;
 
 /// Bytes of a name that are kept, the end mark among them.
 pub const NAME_LEN: usize = 32;

@@ -21,11 +21,15 @@ use crate::{
 #[btf_tracepoint(function = "cgroup_mkdir")]
 pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
     let cgroup = Cgroup(ctx.arg(0));
-    if cgroup.root() == root()
-        && let Some(above) = Tracked::by_key(walk(cgroup.css()))
-    {
-        let own = birth::own_slot(cgroup, above);
-        tell_cgroup(cgroup, own.unwrap_or(above), BORN);
+    if cgroup.root() != root() {
+        return 0;
+    }
+    let tracked = match Tracked::by_key(walk(cgroup.css())) {
+        Some(above) => Some(birth::own_slot(cgroup, above).unwrap_or(above)),
+        None => birth::target_slot(cgroup),
+    };
+    if let Some(tracked) = tracked {
+        tell_cgroup(cgroup, tracked, BORN);
     }
     0
 }
@@ -34,9 +38,11 @@ pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "cgroup_rmdir")]
 pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
     let cgroup = Cgroup(ctx.arg(0));
-    if cgroup.root() == root()
-        && let Some(tracked) = Tracked::by_key(walk(cgroup.css()))
-    {
+    if cgroup.root() != root() {
+        return 0;
+    }
+    birth::unwatch(cgroup);
+    if let Some(tracked) = Tracked::by_key(walk(cgroup.css())) {
         if let Some(own) = own(cgroup) {
             // SAFETY: a word of the slot; reads a clock.
             unsafe { atomic::store(&raw mut (*own.slot).gone_ns, bpf_ktime_get_ns()) };

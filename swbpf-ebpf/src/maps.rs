@@ -9,7 +9,7 @@ use swbpf_common::{
     level::Levels,
     offsets::Offsets,
     running::Concurrency,
-    slot::{Slot, Timeline},
+    slot::{Slot, Timeline, Watched},
 };
 
 use crate::atomic;
@@ -111,6 +111,10 @@ pub fn set_root(address: u64) {
 #[map]
 pub static TRACKED: HashMap<u64, u32> = HashMap::with_max_entries(1024, 0);
 
+/// Cgroup id -> what is born below it.
+#[map]
+pub static WATCHED: HashMap<u64, Watched> = HashMap::with_max_entries(1024, 0);
+
 /// Slots: first those of targets, then those of cgroups below them.
 #[map]
 pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
@@ -118,6 +122,10 @@ pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
 /// Numbers of slots that a cgroup born below a target may take.
 #[map]
 pub static FREE: Queue<u32> = Queue::with_max_entries(1024, 0);
+
+/// Numbers of slots that a target may take.
+#[map]
+pub static FREE_TARGETS: Queue<u32> = Queue::with_max_entries(1024, 0);
 
 /// By slot of a target: the last two seconds in buckets.
 #[map]
@@ -225,6 +233,15 @@ pub fn count_without_slot() {
     if let Some(health) = HEALTH.get_ptr_mut(0) {
         // SAFETY: this CPU's own value.
         unsafe { (*health).without_slot += 1 };
+    }
+}
+
+/// Counts a target that found no free slot, or what is above one and could not be watched.
+#[inline(always)]
+pub fn count_without_target() {
+    if let Some(health) = HEALTH.get_ptr_mut(0) {
+        // SAFETY: this CPU's own value.
+        unsafe { (*health).without_target += 1 };
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Verb {
     Once(Once),
     /// The same on each node of a job.
     AllNodes(AllNodes),
+    /// Record every job of this node.
+    Agent(Agent),
     /// Say what can be measured here.
     Doctor(Doctor),
 }
@@ -54,6 +56,23 @@ pub struct Run {
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// `sw-bpf agent`.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub struct Agent {
+    /// Where clients meet it; in the same directory it keeps what the next agent needs to go on
+    #[arg(long, value_name = "PATH", default_value = "/run/sw-bpf/agent.sock")]
+    pub socket: PathBuf,
+    /// Directory of the records: one file for each job
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/sw-bpf/jobs")]
+    pub records: PathBuf,
+    /// Directory of a BPF file system, in which what counts outlives the agent
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/sw-bpf")]
+    pub pin_dir: PathBuf,
+    /// Record each cgroup below this one too, beside the jobs of Slurm; may be given several times
+    #[arg(long, value_name = "CGROUP")]
+    pub watch: Vec<PathBuf>,
 }
 
 /// `sw-bpf doctor`.
@@ -218,6 +237,8 @@ enum CliVerb {
     Run(Run),
     /// Follow what runs already, until it ends or Ctrl-C
     Attach(CliAttach),
+    /// Record every job of this node, from its birth to its end
+    Agent(Agent),
     /// Say how exact the numbers are here, why, and what to change
     Doctor(Doctor),
 }
@@ -264,6 +285,19 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
             ));
         }
         Some(CliVerb::Run(run)) => Verb::Run(run),
+        Some(CliVerb::Agent(_)) if cli.node.is_some() => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "'agent' records the jobs of all nodes on this host: drop '--node'",
+            ));
+        }
+        Some(CliVerb::Agent(_)) if cli.force_source == Some(ForcedSource::Sampled) => {
+            return Err(refuse(
+                ErrorKind::ArgumentConflict,
+                "'agent' counts in the kernel: drop '--force-source sampled'",
+            ));
+        }
+        Some(CliVerb::Agent(agent)) => Verb::Agent(agent),
         Some(CliVerb::Doctor(doctor)) => Verb::Doctor(doctor),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
             target: target(

@@ -11,6 +11,7 @@ pub mod job;
 pub mod kernel;
 pub mod out;
 pub mod probe;
+pub mod record;
 pub mod sampled;
 pub mod snapshot;
 pub mod verb;

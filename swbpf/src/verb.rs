@@ -1,5 +1,6 @@
 //! Do: the tasks of the command line, each a straight line from target to output.
 
+mod agent;
 mod all_nodes;
 mod attach;
 mod calibrate;
@@ -12,6 +13,7 @@ mod meter;
 mod mine;
 mod once;
 mod outside;
+mod pace;
 mod reading;
 mod rows;
 mod run;
@@ -40,6 +42,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
             Verb::Once(once) => once::once(once, invocation.force_source).await,
             Verb::AllNodes(asked) => all_nodes::all_nodes(asked, invocation.force_source).await,
+            Verb::Agent(asked) => agent::agent(asked, invocation.force_source).await,
             Verb::Doctor(asked) => doctor::doctor(asked, invocation.force_source).await,
         }
     })

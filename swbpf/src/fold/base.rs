@@ -4,6 +4,8 @@
 //! the changes that the kernel has not flushed into its statistics. The truth is constant, so every comparison of slot and
 //! file narrows it down, and one with nothing unflushed settles it. A cgroup that was tracked from its birth needs none.
 
+use serde::{Deserialize, Serialize};
+
 /// Changes that one CPU keeps from the statistics files, in pages: `MEMCG_CHARGE_BATCH`, once on the CPU and once in the
 /// threshold of `memcg_vmstats_needs_flush`.
 const UNFLUSHED_PAGES_PER_CPU: i64 = 2 * 64;
@@ -16,7 +18,7 @@ pub fn lag_pages(cpus: usize) -> i64 {
 /// What a comparison of slot and files found: pages that the files have more than the slot.
 ///
 /// The slot may change while the files are read; by how much at most, its bucket of time tells.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Evidence {
     /// Of anonymous and shared memory.
     pub lru: Option<i64>,
@@ -31,16 +33,18 @@ pub struct Evidence {
 }
 
 /// What is to be added to a slot's level, in pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
     lru: Part,
     kernel: Part,
     lag_pages: i64,
     rebased: u64,
+    /// The programs were not called for a time: no comparison tells what went by then.
+    is_deaf: bool,
 }
 
 /// An interval that holds the truth, and the hull of all that held it before events were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Part {
     now: Option<(i64, i64)>,
     hull: Option<(i64, i64)>,
@@ -123,7 +127,18 @@ impl Base {
             kernel: Part::UNKNOWN,
             lag_pages: lag_pages(cpus),
             rebased: 0,
+            is_deaf: false,
         }
+    }
+
+    /// The programs were not called for a time: nothing is bounded from then on.
+    pub fn deafen(&mut self) {
+        self.is_deaf = true;
+    }
+
+    /// Whether that was so.
+    pub fn is_deaf(&self) -> bool {
+        self.is_deaf
     }
 
     /// Events may have been lost, and no one knows. What stands is as good as the next comparison.
@@ -182,13 +197,14 @@ impl Base {
 
     /// How far the sum can be off, either way, in pages.
     pub fn bound(&self) -> Option<u64> {
-        Some(self.lru.bound()? + self.kernel.bound()?)
+        let bound = self.lru.bound()? + self.kernel.bound()?;
+        (!self.is_deaf).then_some(bound)
     }
 
     /// How far off so many pages can be that were added to needed memory.
     pub fn bound_of(&self, pages: i64) -> Option<u64> {
         let (lru, kernel) = (self.lru.range()?, self.kernel.range()?);
-        Some(farthest((lru.0 + kernel.0, lru.1 + kernel.1), pages))
+        (!self.is_deaf).then(|| farthest((lru.0 + kernel.0, lru.1 + kernel.1), pages))
     }
 
     /// How often it was taken anew.
@@ -265,6 +281,17 @@ mod tests {
         assert_eq!(
             (base.lru(), base.bound(), base.rebased()),
             (Some(1_000), Some(1_156), 1)
+        );
+    }
+
+    #[test]
+    fn what_was_not_heard_has_no_bound_ever_again() {
+        let mut base = Base::from_birth(2);
+        base.deafen();
+        base.learn(evidence(0, true));
+        assert_eq!(
+            (base.pages(), base.bound(), base.bound_of(0)),
+            (Some(0), None, None)
         );
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Clock,
     base::{Base, Evidence},
@@ -17,7 +19,7 @@ use crate::{
 const MAX_ENDED: usize = 4096;
 
 /// One reading of a cgroup below the target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BelowReading {
     /// What it is.
     pub role: Role,
@@ -38,7 +40,7 @@ pub struct BelowReading {
 }
 
 /// What was read of a cgroup below the target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Values {
     /// Its slot.
     Counted {
@@ -68,7 +70,7 @@ impl Values {
 }
 
 /// One that is there.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     base: Base,
     best: Option<(PeakReading, Base)>,
@@ -83,7 +85,7 @@ struct Row {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Rows {
     live: BTreeMap<u64, Row>,
     /// With when they ended.
@@ -93,7 +95,7 @@ pub struct Rows {
 }
 
 /// A row as it is told.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Told {
     /// What it is.
     pub role: Role,
@@ -160,6 +162,11 @@ impl Rows {
     /// Events may have been lost, and no one knows.
     pub fn doubt(&mut self) {
         self.live.values_mut().for_each(|row| row.base.doubt());
+    }
+
+    /// The programs were not called for a time.
+    pub fn deafen(&mut self) {
+        self.live.values_mut().for_each(|row| row.base.deafen());
     }
 
     /// Events were lost.

@@ -1,11 +1,12 @@
 //! Moments of the monotonic clock as wall-clock time.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::probe::monotonic_ns;
 
 /// Both clocks at one moment. A wall clock that is set later does not move what has been measured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Clock {
     wall: Timestamp,
     ns: u64,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Fold, Unknown,
     memory::{page_bytes, to_bytes},
@@ -25,7 +27,7 @@ pub fn is_hit(limit: &LimitHit) -> bool {
 }
 
 /// A kill, and what is known of where it was.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Kill {
     /// What the kernel told.
     pub notice: Notice,

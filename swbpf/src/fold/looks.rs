@@ -1,9 +1,11 @@
 //! What a sampler that looks at fixed intervals would have seen: it looks for real, at the same counter.
 
+use serde::{Deserialize, Serialize};
+
 use crate::snapshot::SampledPeak;
 
 /// One such sampler.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Looks {
     every: u64,
     samples: u64,

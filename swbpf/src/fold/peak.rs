@@ -1,5 +1,7 @@
 //! The moment of the needed peak: what it was made of, and who was there.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Clock, Reading, Scan,
     memory::{Parts, page_bytes},
@@ -20,7 +22,7 @@ const NEAR_PERCENT: i64 = 90;
 const MIB_PAGES: i64 = 256;
 
 /// Who was there when a peak was told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Witnesses {
     /// Who raised the level to the last peak told, and that level.
     raised_by: Option<(i64, Task)>,

@@ -1,5 +1,7 @@
 //! Everything that was read of one target at one moment.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     probe::{Histograms, Losses, Peek, SlotReading},
     sampled::{
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// One reading. Everything but `kernel` is sampled.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reading {
     /// When: monotonic clock.
     pub ns: u64,
@@ -37,10 +39,30 @@ impl Reading {
         self.memory.peak_bytes = before.memory.peak_bytes;
         self.memory.unknown.remove("peak_bytes");
         if let Some(reason) = before.memory.unknown.get("peak_bytes") {
-            self.memory.unknown.insert("peak_bytes", reason.clone());
+            self.memory.unknown.insert("peak_bytes".into(), reason.clone());
         }
         self.cpu = before.cpu.clone();
         self.limit.clone_from(&before.limit);
+    }
+
+    /// The same target when it was born, with nothing in it, if it was born with a slot at `ns`.
+    #[must_use]
+    pub fn at_birth(&self, ns: u64) -> Self {
+        let mut birth = self.clone();
+        birth.ns = ns;
+        birth.processes = Vec::new();
+        birth.memory = MemoryFiles::default();
+        birth.cpu.empty();
+        if let Some(kernel) = &mut birth.kernel {
+            kernel.slot = SlotReading::at_birth(ns);
+            kernel.histograms = Histograms {
+                bucket_ns: kernel.histograms.bucket_ns,
+                ..Histograms::default()
+            };
+            kernel.after_files = None;
+            kernel.is_flushed = false;
+        }
+        birth
     }
 
     /// What was lost until then.
@@ -53,7 +75,7 @@ impl Reading {
 }
 
 /// What the kernel programs hold of a target at one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KernelReading {
     /// Its slot.
     pub slot: SlotReading,
@@ -69,7 +91,7 @@ pub struct KernelReading {
 }
 
 /// A look at the processes of a target while its memory was near a peak.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scan {
     /// Needed memory at the look, in pages from the start values.
     pub level: i64,

@@ -20,6 +20,10 @@ impl Reasons<'_> {
 
 const TOO_DEEP: &str = "a cgroup on this host is nested too deep to know whether it belongs to the target";
 const LOST: &str = "events were lost, and memory changed at every comparison with the kernel's files since";
+const DEAF: &str = "for a time the kernel did not call the programs: tracing of functions was switched off, see `sysctl \
+     kernel.ftrace_enabled` and /sys/kernel/debug/kprobes/enabled";
+const MARK_LOST: &str =
+    "the kernel's high-water mark was reset, or went with the cgroup before it was read for the last time";
 const PAGE_TABLES_UNSEEN: &str = "an interrupt freed page tables or slab while the program ran on that CPU";
 const NO_LIMIT: &str = "no limit is set";
 const NO_PROCESS: &str = "no process was alive when it was looked at";
@@ -42,7 +46,13 @@ impl Fold {
             "not sampled",
         );
         let no_bound = if memory.needed_bytes.is_some() && self.counted().is_some() {
-            if self.is_too_deep() { TOO_DEEP } else { LOST }
+            match () {
+                () if self.base.is_deaf() => DEAF,
+                () if self.is_too_deep() => TOO_DEEP,
+                () => LOST,
+            }
+        } else if self.mark_is_lost && self.counted().is_none() {
+            MARK_LOST
         } else {
             &not_counted
         };
@@ -210,7 +220,7 @@ impl Fold {
         self.note_kills(unknown);
     }
 
-    pub(super) fn note_overhead(overhead: &Overhead, unknown: &mut Unknown) {
+    pub(super) fn note_overhead(overhead: &Overhead, is_one_of_many: bool, unknown: &mut Unknown) {
         let mut because = Reasons {
             prefix: "overhead.",
             unknown,
@@ -218,7 +228,11 @@ impl Fold {
         because.unless(
             overhead.agent_cpu_percent.is_some(),
             "agent_cpu_percent",
-            "no time has passed",
+            if is_one_of_many {
+                "one process of sw-bpf measures all jobs of the node together"
+            } else {
+                "no time has passed"
+            },
         );
         because.unless(
             overhead.programs_cpu_percent.is_some(),

@@ -1,5 +1,7 @@
 //! Needed memory over time, in buckets that keep their exact maxima however coarse they become.
 
+use serde::{Deserialize, Serialize};
+
 use super::Clock;
 use crate::{probe::BucketReading, snapshot::Timeline};
 
@@ -7,7 +9,7 @@ use crate::{probe::BucketReading, snapshot::Timeline};
 const MOST: usize = 240;
 
 /// A timeline that grows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     bucket_ns: u64,
     buckets: Vec<BucketReading>,

@@ -1,13 +1,14 @@
 //! The Slurm job of the target, and why what is not known of it is not.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Clock, Fold, Unknown};
 use crate::{job::cgroup::slurm::Role, snapshot::Job};
 
 /// What is known of the job that the target is or belongs to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SlurmJob {
     /// Its id as it is shown.
     pub job_id: Option<String>,

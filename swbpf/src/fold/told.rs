@@ -134,7 +134,7 @@ impl Fold {
 
     /// Needed memory is charged, so it was never above the kernel's own high-water; and the files lag.
     fn bound_of_samples(&self) -> Option<u64> {
-        let charged = self.last.memory.peak_bytes?;
+        let charged = self.last.memory.peak_bytes.filter(|_| !self.mark_is_lost)?;
         let unseen = charged.checked_sub(self.highest.memory.needed()?)?;
         Some(unseen.max(lag_pages(self.subject.cpus).unsigned_abs() * page_bytes()))
     }

@@ -1,5 +1,7 @@
 //! The whole of a measurement, reading by reading.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Clock, KernelReading, Reading, Scan, Unknown,
     base::Base,
@@ -21,7 +23,7 @@ use crate::{
 };
 
 /// What is measured, and how; it does not change meanwhile.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Subject {
     /// What is measured.
     pub target: Target,
@@ -39,10 +41,12 @@ pub struct Subject {
     pub batch_bound_pages: u64,
     /// Why memory cannot be counted event by event, where it cannot.
     pub memory_not_counted: Option<String>,
+    /// Whether this process measures others beside it: its CPU time is not spent on this one alone.
+    pub is_one_of_many: bool,
 }
 
 /// A measurement under way.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Fold {
     pub(super) subject: Subject,
     pub(super) begin: Clock,
@@ -58,6 +62,8 @@ pub struct Fold {
     /// How often memory alone was read between them, and the longest time between any two of all.
     pub(super) glimpses: u64,
     pub(super) gap_ns: u64,
+    /// Whether the kernel's high-water mark was reset, or went with its cgroup before it was read for the last time.
+    pub(super) mark_is_lost: bool,
     glimpsed_ns: u64,
     pub(super) looks: u64,
     pub(super) each_second: Looks,
@@ -97,6 +103,7 @@ impl Fold {
             readings: 1,
             glimpses: 0,
             gap_ns: 0,
+            mark_is_lost: false,
             glimpsed_ns: first_ns,
             looks: 0,
             each_second: Looks::every(1),
@@ -118,6 +125,7 @@ impl Fold {
 
     /// Takes a reading.
     pub fn add(&mut self, mut reading: Reading) {
+        self.mark_is_lost |= reading.is_gone || reading.memory.peak_bytes < self.last.memory.peak_bytes;
         if reading.is_gone {
             reading.keep_last(&self.last);
         }
@@ -153,7 +161,10 @@ impl Fold {
 
     /// Whether it is known how far the numbers can be off.
     pub fn is_bounded(&self) -> bool {
-        self.subject.memory_not_counted.is_some() || self.last.kernel.is_none() || self.base.bound().is_some()
+        self.subject.memory_not_counted.is_some()
+            || self.last.kernel.is_none()
+            || self.base.is_deaf()
+            || self.base.bound().is_some()
     }
 
     /// Compares slot and files once more, after the last reading: the base is the same then.
@@ -220,6 +231,16 @@ impl Fold {
     /// Cgroups below the target.
     pub fn rows(&self) -> &Rows {
         &self.below
+    }
+
+    /// What Slurm says of the job has come to be known.
+    pub fn tell_job(&mut self, slurm: SlurmJob) {
+        self.subject.slurm = slurm;
+    }
+
+    /// The last reading.
+    pub fn last(&self) -> &Reading {
+        &self.last
     }
 
     /// The programs were timed for a while.
@@ -290,6 +311,10 @@ impl Fold {
         let now = self.last.losses();
         let lru = now.lru_is_missable && now.lruvec_misses > before.lruvec_misses;
         let has_lost = lru || now.state_misses > before.state_misses;
+        if now.is_deaf && self.subject.memory_not_counted.is_none() {
+            self.base.deafen();
+            self.below.deafen();
+        }
         if self.readings > 1 && self.subject.memory_not_counted.is_none() {
             if has_lost {
                 self.base.lose(lru);
@@ -362,8 +387,11 @@ impl Fold {
 
     fn overhead(&self, seconds: f64, unknown: &mut Unknown) -> crate::snapshot::Overhead {
         let own_ns = self.last.own_cpu_ns.saturating_sub(self.first.own_cpu_ns);
-        let told = self.calibration.told(own_ns, seconds);
-        Self::note_overhead(&told, unknown);
+        let is_one_of_many = self.subject.is_one_of_many;
+        let told = self
+            .calibration
+            .told((!is_one_of_many).then_some(own_ns), seconds);
+        Self::note_overhead(&told, is_one_of_many, unknown);
         told
     }
 }

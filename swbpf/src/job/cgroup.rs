@@ -27,6 +27,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::kernfile;
 pub use error::CgroupError;
 pub use hierarchies::Hierarchies;
@@ -35,7 +37,7 @@ pub use own::{JoinFiles, OwnCgroup};
 pub use tree::Descendant;
 
 /// Version of a hierarchy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Version {
     /// One hierarchy for each controller or group of them.
     V1 = 1,
@@ -51,7 +53,7 @@ impl Version {
 }
 
 /// What a hierarchy accounts or limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Controller {
     /// Memory: the hierarchy that decides which cgroup a page belongs to.
     Memory,
@@ -102,7 +104,7 @@ impl Controller {
 }
 
 /// The directory of a cgroup in one hierarchy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupDir {
     /// Version of the hierarchy.
     pub version: Version,
@@ -122,7 +124,7 @@ impl CgroupDir {
 }
 
 /// Where a target is in one hierarchy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Place {
     dir: CgroupDir,
     /// Whether the directory holds the target alone; else it is an ancestor, whose limits hold for the target too.
@@ -130,7 +132,7 @@ struct Place {
 }
 
 /// One target: a cgroup, with its directory in each hierarchy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cgroup {
     main: CgroupDir,
     id: u64,
@@ -142,6 +144,24 @@ impl Cgroup {
     fn new(main: CgroupDir, places: BTreeMap<Controller, Place>) -> Result<Self, CgroupError> {
         let id = directory_id(&main.path).map_err(|e| CgroupError::from_io("look at", &main.path, e))?;
         Ok(Self { main, id, places })
+    }
+
+    /// One that was removed before it was looked at: `path` is where it was, in the hierarchy that counts memory.
+    pub fn removed(path: PathBuf, id: u64, version: Version, mount_point: PathBuf) -> Self {
+        let main = CgroupDir {
+            version,
+            path,
+            mount_point,
+        };
+        let place = Place {
+            dir: main.clone(),
+            exact: true,
+        };
+        Self {
+            main,
+            id,
+            places: BTreeMap::from([(Controller::Memory, place)]),
+        }
     }
 
     /// Its directory in the hierarchy that counts memory; where it has none there, the one by which it was named.

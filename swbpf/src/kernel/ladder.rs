@@ -2,11 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use serde::{Deserialize, Serialize};
+
 use super::{btf::Btf, layout};
 use crate::cli::ForcedSource;
 
 /// A kind of hook, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rung {
     /// A tracepoint with typed arguments: made for tracers, and cheap.
     Tracepoint,
@@ -38,7 +40,7 @@ impl Rung {
 }
 
 /// A place in the kernel at which a program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// Its kind.
     pub rung: Rung,
@@ -58,7 +60,7 @@ impl Display for Hook {
 }
 
 /// What a program counts, as far as its skipped runs mean something of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Counts {
     /// Pages of the LRU and page tables.
     Lruvec,
@@ -71,7 +73,7 @@ pub enum Counts {
 }
 
 /// One program to load.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedProgram {
     /// Its name in the object.
     pub name: &'static str,

@@ -1,7 +1,7 @@
 //! Cgroups below a target that are told on their own: those that the kernel gave a slot at their birth, and those that were
 //! there before.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use anyhow::Context;
 use aya::maps::MapError;
@@ -12,6 +12,9 @@ use crate::error::Error;
 
 /// `BPF_NOEXIST`: the kernel refuses where the key is there.
 const ONLY_NEW: u64 = 1;
+
+/// Levels of slots below a target at most.
+const MAX_LEVELS: u32 = 4;
 
 /// A cgroup below a target, with a slot of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +35,63 @@ pub struct Below {
     pub name: String,
 }
 
+/// A target that has a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Top {
+    /// Its slot.
+    pub slot: SlotId,
+    /// Its id.
+    pub cgroup_id: u64,
+    /// When it was made, on the monotonic clock; `None` where that was before it was tracked: then the rest is not known either.
+    pub born_ns: Option<u64>,
+    /// Id of the cgroup right above it.
+    pub above_id: u64,
+    /// Name of its directory, at most 31 bytes; bytes that are not UTF-8 are replaced.
+    pub name: String,
+}
+
 impl Probe {
+    /// A target that has a slot.
+    pub fn top(&self, slot: SlotId) -> Result<Top, Error> {
+        let state = self.slot(slot)?;
+        Ok(Top {
+            slot,
+            cgroup_id: state.cgroup_id,
+            born_ns: (state.born_ns != 0).then_some(state.born_ns),
+            above_id: state.above_id,
+            name: name(&state),
+        })
+    }
+
+    /// The targets, in the order of the slots.
+    pub fn tops(&self) -> Result<Vec<Top>, Error> {
+        let mut numbers = self.tracked_slots()?;
+        numbers.retain(|number| *number < self.room.targets);
+        numbers
+            .into_iter()
+            .map(|number| self.top(SlotId(number)))
+            .collect()
+    }
+
+    /// The target that a slot belongs to; `None` where a reader has given the slot back.
+    pub fn top_of(&self, slot: SlotId) -> Result<Option<SlotId>, Error> {
+        let mut number = slot.0;
+        for _ in 0..=MAX_LEVELS {
+            if number < self.room.targets {
+                return Ok(Some(SlotId(number)));
+            }
+            if number >= self.room.all() {
+                return Ok(None);
+            }
+            let parent = self.slot(SlotId(number))?.parent;
+            let Some(above) = parent.checked_sub(1).and_then(|above| u32::try_from(above).ok()) else {
+                return Ok(None);
+            };
+            number = above;
+        }
+        Ok(None)
+    }
+
     /// Tracks a cgroup that is there already below one that has a slot; one without a process counts as emptied now. `None` where it has one too: it was born since.
     pub fn track_below(
         &mut self,
@@ -43,7 +102,7 @@ impl Probe {
         is_populated: bool,
     ) -> Result<Option<SlotId>, Error> {
         let follow = self.slot(above)?.follow.saturating_sub(1);
-        let number = match self.free_below.pop(0) {
+        let number = match self.maps.free_below.pop(0) {
             Ok(number) => number,
             Err(MapError::ElementNotFound) => {
                 return Err(Error::TableFull {
@@ -63,8 +122,11 @@ impl Probe {
             ..self.first_state(start)?
         };
         self.enter(number, &state)?;
-        if self.tracked.insert(cgroup_id, number, ONLY_NEW).is_err() {
-            self.free_below.push(number, 0).context("give back a free slot")?;
+        if self.maps.tracked.insert(cgroup_id, number, ONLY_NEW).is_err() {
+            self.maps
+                .free_below
+                .push(number, 0)
+                .context("give back a free slot")?;
             return Ok(None);
         }
         self.look()?;
@@ -73,22 +135,25 @@ impl Probe {
 
     /// All that have slots, in the order of the slots.
     pub fn below(&self) -> Result<Vec<Below>, Error> {
-        let mut found = BTreeMap::new();
+        let mut numbers = self.tracked_slots()?;
+        numbers.retain(|number| *number >= self.room.targets);
+        let below = numbers.into_iter().map(SlotId);
+        below
+            .filter_map(|slot| self.slot(slot).map(|state| told(slot, &state)).transpose())
+            .collect()
+    }
+
+    /// Numbers of the slots that are in use.
+    pub(super) fn tracked_slots(&self) -> Result<BTreeSet<u32>, Error> {
         // An entry that is removed meanwhile makes the kernel begin anew.
-        let most = 2 * self.room.below as usize + 2 * self.room.targets as usize;
-        for entry in self.tracked.iter().take(most) {
-            let (_, number) = entry.context("read the table of tracked cgroups")?;
-            if number >= self.room.targets
-                && let Some(below) = told(SlotId(number), &self.slot(SlotId(number))?)
-            {
-                found.insert(number, below);
-            }
-        }
-        Ok(found.into_values().collect())
+        let most = 2 * self.room.all() as usize;
+        let entries = self.maps.tracked.iter().take(most);
+        let numbers = entries.map(|entry| Ok(entry.context("read the table of tracked cgroups")?.1));
+        numbers.collect()
     }
 
     /// Those below one slot, at any depth.
-    pub(super) fn below_one(&self, top: SlotId) -> Result<Vec<Below>, Error> {
+    pub fn below_one(&self, top: SlotId) -> Result<Vec<Below>, Error> {
         let mut all = self.below()?;
         let mut found: Vec<Below> = Vec::new();
         let mut tops = vec![top];
@@ -109,7 +174,7 @@ impl Probe {
             return Ok(());
         }
         for below in removed {
-            match self.tracked.remove(&below.cgroup_id) {
+            match self.maps.tracked.remove(&below.cgroup_id) {
                 Ok(()) | Err(MapError::KeyNotFound) => {}
                 Err(error) => {
                     return Err(anyhow::Error::from(error)
@@ -122,7 +187,10 @@ impl Probe {
         for below in removed {
             let SlotId(number) = below.slot;
             self.clear_cpus(number).context("clear the times of a slot")?;
-            self.free_below.push(number, 0).context("give back a free slot")?;
+            self.maps
+                .free_below
+                .push(number, 0)
+                .context("give back a free slot")?;
         }
         Ok(())
     }
@@ -131,7 +199,6 @@ impl Probe {
 /// `None` for a slot of no cgroup.
 fn told(slot: SlotId, state: &Slot) -> Option<Below> {
     let above = u32::try_from(state.parent.checked_sub(1)?).ok()?;
-    let name = state.name.split(|byte| *byte == 0).next().unwrap_or_default();
     Some(Below {
         slot,
         above: SlotId(above),
@@ -139,8 +206,13 @@ fn told(slot: SlotId, state: &Slot) -> Option<Below> {
         born_ns: (state.born_ns != 0).then_some(state.born_ns),
         gone_ns: (state.gone_ns != 0).then_some(state.gone_ns),
         emptied_ns: (state.emptied_ns != 0).then_some(state.emptied_ns),
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: name(state),
     })
+}
+
+fn name(state: &Slot) -> String {
+    let name = state.name.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// The name as the kernel keeps it: cut off, with an end mark.

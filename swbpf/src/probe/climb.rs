@@ -3,14 +3,22 @@
 use anyhow::{Context, anyhow};
 use aya::{
     Btf, Ebpf,
-    programs::{Program, ProgramError, ProgramFd},
+    programs::{
+        Program, ProgramError, ProgramFd,
+        fentry::FEntryLink,
+        kprobe::KProbeLink,
+        links::{FdLink, LinkError},
+        tp_btf::BtfTracePointLink,
+    },
 };
 use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
 
+use super::Probe;
 use crate::{
     error::Error,
     kernel::{
-        ladder::{Choice, Hook, PlannedProgram, Rung, told},
+        ladder::{Choice, PlannedProgram, Rung, told},
         support::Plan,
     },
 };
@@ -19,6 +27,8 @@ use crate::{
 const REFUSAL: usize = 200;
 
 /// What was attached.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Climbed {
     /// By which kind of hook changes of memory are heard.
     pub rung: Rung,
@@ -28,52 +38,101 @@ pub struct Climbed {
     pub programs: Vec<PlannedProgram>,
 }
 
-impl Climbed {
-    /// The attached programs, with their descriptors.
-    pub fn attached(&self, ebpf: &mut Ebpf) -> Result<Vec<(PlannedProgram, ProgramFd)>, Error> {
-        let attached = self.programs.iter().filter(|program| program.absent.is_none());
-        attached
-            .map(|planned| Ok((planned.clone(), program_fd(program(ebpf, planned.name)?)?)))
-            .collect()
+/// A program on its hook.
+pub struct Attached {
+    /// What it is.
+    pub program: PlannedProgram,
+    /// Its descriptor.
+    pub fd: ProgramFd,
+    /// Dropped, the program is detached; `None` where that is up to a pin.
+    pub link: Option<Link>,
+}
+
+/// What holds a program on its hook.
+pub enum Link {
+    /// `tp_btf`
+    Tracepoint(BtfTracePointLink),
+    /// `fentry`
+    Fentry(FEntryLink),
+    /// `kprobe`
+    Kprobe(KProbeLink),
+}
+
+impl Default for Climbed {
+    /// Nothing is attached.
+    fn default() -> Self {
+        Self {
+            rung: Rung::Tracepoint,
+            why_not_better: None,
+            programs: Vec::new(),
+        }
     }
 }
 
-/// Attaches what `plan` says.
-pub fn climb(ebpf: &mut Ebpf, plan: &Plan, btf: &Btf) -> Result<Climbed, Error> {
-    let memory = choose(ebpf, plan, &plan.memory, btf)?;
-    let rung = memory
+impl Link {
+    /// As it can be pinned: kernels before 5.15 have no such link of a kprobe.
+    pub fn into_fd(self) -> Result<FdLink, LinkError> {
+        match self {
+            Self::Tracepoint(link) => Ok(link.into()),
+            Self::Fentry(link) => Ok(link.into()),
+            Self::Kprobe(link) => link.try_into(),
+        }
+    }
+}
+
+/// Attaches what `plan` says. Changes of memory must be heard, beside that the kernel attaches the programs: where tracing of
+/// functions is switched off, it attaches them and never calls them.
+pub fn climb(probe: &mut Probe, ebpf: &mut Ebpf, plan: &Plan, btf: &Btf) -> Result<(), Error> {
+    let memory = choose(ebpf, plan, &plan.memory, btf, || match probe.hears()? {
+        Some(false) => Err(Error::Other(anyhow!(
+            "the programs are attached, and the kernel does not call them: see `sysctl kernel.ftrace_enabled` and \
+             /sys/kernel/debug/kprobes/enabled"
+        ))),
+        Some(true) | None => Ok(()),
+    })?;
+    probe.climbed.rung = memory
         .programs
         .first()
         .map_or(Rung::Tracepoint, |first| first.hook.rung);
-    let mut programs = memory.programs;
+    probe.climbed.why_not_better.clone_from(&memory.why_not_better);
+    let mut all = vec![memory];
     for other in &plan.others {
-        programs.extend(choose(ebpf, plan, other, btf)?.programs);
+        all.push(choose(ebpf, plan, other, btf, || Ok(()))?);
     }
-    Ok(Climbed {
-        rung,
-        why_not_better: memory.why_not_better,
-        programs,
-    })
+    for chosen in all {
+        probe.climbed.programs.extend(chosen.programs);
+        probe.attached.extend(chosen.attached);
+    }
+    Ok(())
 }
 
 /// How something is heard, or what stands for it.
 struct Chosen {
     programs: Vec<PlannedProgram>,
+    attached: Vec<Attached>,
     why_not_better: Option<String>,
 }
 
-/// The first way that attaches. An optional one may be absent.
-fn choose(ebpf: &mut Ebpf, plan: &Plan, choice: &Choice, btf: &Btf) -> Result<Chosen, Error> {
+/// The first way that attaches and is `proved`. An optional one may be absent.
+fn choose(
+    ebpf: &mut Ebpf,
+    plan: &Plan,
+    choice: &Choice,
+    btf: &Btf,
+    mut proved: impl FnMut() -> Result<(), Error>,
+) -> Result<Chosen, Error> {
     let mut refused = choice.refused.clone();
     for way in &choice.ways {
         let Some(rung) = way.first().map(|program| program.hook.rung) else {
             continue;
         };
-        match take(ebpf, way, btf) {
-            Ok(()) => {
+        let taken = take(ebpf, way, btf).and_then(|attached| proved().map(|()| attached).map_err(Into::into));
+        match taken {
+            Ok(attached) => {
                 refused.retain(|(better, _)| *better < rung);
                 return Ok(Chosen {
                     programs: way.clone(),
+                    attached,
                     why_not_better: (!refused.is_empty()).then(|| told(&refused)),
                 });
             }
@@ -88,58 +147,51 @@ fn choose(ebpf: &mut Ebpf, plan: &Plan, choice: &Choice, btf: &Btf) -> Result<Ch
     };
     Ok(Chosen {
         programs: vec![choice.absent(format!("{}: {without}", told(&refused)))],
+        attached: Vec::new(),
         why_not_better: None,
     })
 }
 
 /// Attaches all programs of a way, or none.
-fn take(ebpf: &mut Ebpf, way: &[PlannedProgram], btf: &Btf) -> anyhow::Result<()> {
-    for (number, planned) in way.iter().enumerate() {
-        if let Err(error) = attach(ebpf, planned.name, planned.hook, btf) {
-            for taken in &way[..=number] {
-                unload(ebpf, taken.name)?;
-            }
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-/// Detaches a program and takes it out of the kernel, as far as it was in it.
-fn unload(ebpf: &mut Ebpf, name: &str) -> anyhow::Result<()> {
-    let unloaded = match program(ebpf, name)? {
-        Program::BtfTracePoint(found) => found.unload(),
-        Program::FEntry(found) => found.unload(),
-        Program::KProbe(found) => found.unload(),
-        _ => Ok(()),
-    };
-    match unloaded {
-        Ok(()) | Err(ProgramError::NotLoaded) => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("unload program {name}")),
-    }
+fn take(ebpf: &mut Ebpf, way: &[PlannedProgram], btf: &Btf) -> anyhow::Result<Vec<Attached>> {
+    way.iter().map(|planned| attach(ebpf, planned, btf)).collect()
 }
 
 /// Loads a program and attaches it.
-pub fn attach(ebpf: &mut Ebpf, name: &str, hook: Hook, btf: &Btf) -> anyhow::Result<()> {
-    let attached = match (program(ebpf, name)?, hook.rung) {
-        (Program::BtfTracePoint(found), Rung::Tracepoint) => {
-            found.load(hook.name, btf).and_then(|()| found.attach().map(drop))
-        }
-        (Program::FEntry(found), Rung::Fentry) => {
-            found.load(hook.name, btf).and_then(|()| found.attach().map(drop))
-        }
-        (Program::KProbe(found), Rung::Kprobe) => {
-            found.load().and_then(|()| found.attach(hook.name, 0).map(drop))
-        }
+pub fn attach(ebpf: &mut Ebpf, planned: &PlannedProgram, btf: &Btf) -> anyhow::Result<Attached> {
+    let PlannedProgram { name, hook, .. } = planned;
+    let (link, fd) = match (program(ebpf, name)?, hook.rung) {
+        (Program::BtfTracePoint(found), Rung::Tracepoint) => found
+            .load(hook.name, btf)
+            .and_then(|()| found.attach())
+            .and_then(|id| found.take_link(id))
+            .map(Link::Tracepoint)
+            .map(|link| (link, found.fd().and_then(|fd| Ok(fd.try_clone()?)))),
+        (Program::FEntry(found), Rung::Fentry) => found
+            .load(hook.name, btf)
+            .and_then(|()| found.attach())
+            .and_then(|id| found.take_link(id))
+            .map(Link::Fentry)
+            .map(|link| (link, found.fd().and_then(|fd| Ok(fd.try_clone()?)))),
+        (Program::KProbe(found), Rung::Kprobe) => found
+            .load()
+            .and_then(|()| found.attach(hook.name, 0))
+            .and_then(|id| found.take_link(id))
+            .map(Link::Kprobe)
+            .map(|link| (link, found.fd().and_then(|fd| Ok(fd.try_clone()?)))),
         _ => {
             return Err(anyhow!(
                 "program {name} of the object has another type: rebuild it"
             ));
         }
-    };
-    attached
-        .map_err(briefly)
-        .with_context(|| format!("attach program {name} to {hook}"))
+    }
+    .map_err(briefly)
+    .with_context(|| format!("attach program {name} to {hook}"))?;
+    Ok(Attached {
+        program: planned.clone(),
+        fd: fd.context("take the descriptor of a program")?,
+        link: Some(link),
+    })
 }
 
 /// An error in one line: of a verifier's log, which may have thousands, the line that says what it refused.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use swbpf_common::{
     level::{self, BAND_TIME_MASK, BIAS, Band},
     running,
@@ -22,7 +23,7 @@ use crate::{
 const TRIES: usize = 16;
 
 /// What a slot held at one moment. Levels and parts are pages, counted from the start values that it was tracked with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SlotReading {
     /// When: monotonic clock.
     pub read_ns: u64,
@@ -48,6 +49,29 @@ pub struct SlotReading {
     pub oom_kills: u64,
 }
 
+impl SlotReading {
+    /// Of a cgroup that is born at `ns`.
+    pub fn at_birth(ns: u64) -> Self {
+        Self {
+            read_ns: ns,
+            level: 0,
+            parts: [0; PARTS],
+            peak: PeakReading {
+                level: 0,
+                reached_ns: ns,
+                parts: [0; PARTS],
+            },
+            last_change_ns: ns,
+            busy_ns: BTreeMap::new(),
+            started: 0,
+            threads_started: 0,
+            ended: 0,
+            moved_in: 0,
+            oom_kills: 0,
+        }
+    }
+}
+
 /// How a cgroup ended, and when on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -58,7 +82,7 @@ pub enum Ended {
 }
 
 /// The highest level and what it was made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeakReading {
     /// Pages.
     pub level: i64,
@@ -69,7 +93,7 @@ pub struct PeakReading {
 }
 
 /// A quick look at a slot, in pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peek {
     /// Needed memory now.
     pub level: i64,
@@ -102,7 +126,7 @@ impl Peek {
 }
 
 /// The highest and lowest level of one bucket of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketReading {
     /// Begin of the bucket: monotonic clock.
     pub from_ns: u64,
@@ -113,7 +137,7 @@ pub struct BucketReading {
 }
 
 /// Where the time went since the slot was tracked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Histograms {
     /// Nanoseconds by band of the level ([`Band::edges`]); each sums to the elapsed time.
     pub levels_ns: Vec<u64>,
@@ -126,7 +150,7 @@ pub struct Histograms {
 }
 
 /// What was lost since the programs were loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// Skipped runs of the program on LRU pages.
     pub lruvec_misses: u64,
@@ -138,6 +162,8 @@ pub struct Losses {
     pub lru_is_missable: bool,
     /// Whether there may be skipped runs that are counted nowhere.
     pub is_untold: bool,
+    /// Whether the kernel did not call the programs at all for a time.
+    pub is_deaf: bool,
     /// Notices that found no room.
     pub notices_dropped: u64,
     /// Compare-exchange loops given up.
@@ -146,6 +172,8 @@ pub struct Losses {
     pub unseen_switches: u64,
     /// Cgroups that found no free slot: they count for the one above them alone.
     pub without_slot: u64,
+    /// Targets that found no free slot as they were born.
+    pub without_target: u64,
     /// Look-ups of a cgroup so deep that it is not known which slot it belongs to.
     pub too_deep: u64,
 }
@@ -161,7 +189,7 @@ impl Probe {
     pub fn read_after_look(&self, slot: SlotId) -> Result<SlotReading, Error> {
         let state = self.stable(slot)?;
         let read_ns = monotonic_ns();
-        let busy = self.busy.get(&slot.0, 0).context("read busy times")?;
+        let busy = self.maps.busy.get(&slot.0, 0).context("read busy times")?;
         Ok(SlotReading {
             read_ns,
             level: unbiased(state.now) + self.pending_pages(slot)?,
@@ -214,7 +242,8 @@ impl Probe {
     /// Reads what was lost.
     pub fn losses(&self) -> Result<Losses, Error> {
         let mut losses = Losses {
-            lru_is_missable: self.lru_is_missable,
+            lru_is_missable: self.lru_is_missable(),
+            is_deaf: self.is_deaf.get(),
             is_untold: self.rung() == Rung::Kprobe,
             ..Losses::default()
         };
@@ -227,11 +256,12 @@ impl Probe {
                 Counts::Other => &mut losses.other_misses,
             } += stats.recursion_misses;
         }
-        for health in self.health.get(&0, 0).context("read health")?.iter() {
+        for health in self.maps.health.get(&0, 0).context("read health")?.iter() {
             losses.notices_dropped += health.notices_dropped;
             losses.collisions += health.collisions;
             losses.unseen_switches += health.unseen_switches;
             losses.without_slot += health.without_slot;
+            losses.without_target += health.without_target;
             losses.too_deep += health.too_deep;
             losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
@@ -241,6 +271,7 @@ impl Probe {
     /// When every `memory.stat` was last brought up to date: monotonic clock; `None` where that was not seen yet.
     pub fn flushed_ns(&self) -> Result<Option<u64>, Error> {
         let ns = self
+            .maps
             .flushed
             .get(&0, 0)
             .context("read the time of the last flush")?;
@@ -249,12 +280,12 @@ impl Probe {
 
     /// Pages that the CPUs have not added yet.
     fn pending_pages(&self, slot: SlotId) -> Result<i64, Error> {
-        let pending = self.pending.get(&slot.0, 0).context("read pages pending")?;
+        let pending = self.maps.pending.get(&slot.0, 0).context("read pages pending")?;
         Ok(pending.iter().fold(0_u64, |sum, pages| sum.wrapping_add(*pages)) as i64)
     }
 
     pub(super) fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
-        Ok(self.slots.get(&slot.0, 0).context("read a slot")?)
+        Ok(self.maps.slots.get(&slot.0, 0).context("read a slot")?)
     }
 
     /// A reading whose peak did not change while it was taken.
@@ -275,7 +306,7 @@ impl Probe {
         let (word, levels) = self.between_changes(
             slot,
             |state| state.band,
-            || self.levels.get(&slot.0, 0).context("read the time by level"),
+            || self.maps.levels.get(&slot.0, 0).context("read the time by level"),
         )?;
         let mut levels_ns = levels.ns.to_vec();
         let span = monotonic_ns().wrapping_sub(word) & BAND_TIME_MASK;
@@ -291,7 +322,8 @@ impl Probe {
             slot,
             |state| state.running,
             || {
-                self.concurrency
+                self.maps
+                    .concurrency
                     .get(&slot.0, 0)
                     .context("read the time by threads")
             },
@@ -341,8 +373,8 @@ impl Probe {
     }
 
     /// The closed buckets, and the open one with the level now.
-    fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
-        let timeline = self.timelines.get(&slot.0, 0).context("read the timeline")?;
+    pub fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
+        let timeline = self.maps.timelines.get(&slot.0, 0).context("read the timeline")?;
         let state = self.slot(slot)?;
         let open = (
             level::pack(

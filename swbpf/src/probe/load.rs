@@ -1,7 +1,7 @@
 //! Loads the programs by the plan, attaches them, and checks that they see what the reader sees.
 
 use std::{
-    collections::VecDeque,
+    cell::Cell,
     fs,
     os::{fd::AsFd, unix::fs::MetadataExt},
     path::Path,
@@ -10,26 +10,22 @@ use std::{
 use anyhow::{Context, anyhow};
 use aya::{
     Btf, Ebpf, EbpfLoader, Endianness,
-    maps::{Array, HashMap, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{Array, Map, MapData},
     programs::{Program, ProgramFd},
 };
-use swbpf_common::{
-    health::{Check, Clocks, Health},
-    level::Levels,
-    offsets::Offsets,
-    running::Concurrency,
-    slot::{Slot, Timeline},
-};
+use serde::{Deserialize, Serialize};
+use swbpf_common::{health::Check, offsets::Offsets};
 
-use super::climb::{Climbed, attach, climb, program, program_fd};
+use super::climb::{Attached, Climbed, attach, climb, program, program_fd};
 use super::{
+    maps::{Maps, taken},
     syscall::{self, ProgramStats},
     ticks::Ticks,
 };
 use crate::{
     error::Error,
     kernel::{
-        ladder::{Hook, PlannedProgram, Rung},
+        ladder::{Counts, Hook, PlannedProgram, Rung},
         support::Plan,
     },
 };
@@ -43,10 +39,10 @@ const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// Maps with one element for each slot.
 const BY_SLOT: [&str; 4] = ["TRACKED", "SLOTS", "BUSY", "PENDING"];
 /// Maps with one element for each slot of a target.
-const BY_TARGET: [&str; 3] = ["TIMELINES", "LEVELS", "CONCURRENCY"];
+const BY_TARGET: [&str; 4] = ["FREE_TARGETS", "TIMELINES", "LEVELS", "CONCURRENCY"];
 
 /// How many slots there are.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
     /// For targets.
     pub targets: u32,
@@ -60,36 +56,36 @@ impl Room {
         Self { targets, below: 0 }
     }
 
-    fn all(self) -> u32 {
+    pub(super) fn all(self) -> u32 {
         self.targets + self.below
     }
 }
 
-/// Programs and maps in the kernel. Dropped: detached and gone.
+/// Programs and maps in the kernel. Dropped: detached and gone, unless they are pinned.
 pub struct Probe {
-    /// Keeps the links: dropped, the programs are detached.
-    _ebpf: Ebpf,
-    climbed: Climbed,
-    pub(super) lru_is_missable: bool,
-    pub(super) attached: Vec<(PlannedProgram, ProgramFd)>,
+    pub(super) climbed: Climbed,
+    pub(super) attached: Vec<Attached>,
+    /// Whether a function can be entered anew on a CPU where a program on it has not ended.
+    pub(super) is_preemptible: bool,
     pub(super) look: ProgramFd,
-    pub(super) tracked: HashMap<MapData, u64, u32>,
-    pub(super) slots: Array<MapData, Slot>,
-    pub(super) free_below: Queue<MapData, u32>,
-    pub(super) timelines: Array<MapData, Timeline>,
-    pub(super) levels: Array<MapData, Levels>,
-    pub(super) concurrency: Array<MapData, Concurrency>,
-    pub(super) busy: PerCpuArray<MapData, u64>,
-    pub(super) pending: PerCpuArray<MapData, u64>,
-    pub(super) health: PerCpuArray<MapData, Health>,
-    pub(super) flushed: Array<MapData, u64>,
-    pub(super) clocks: Array<MapData, Clocks>,
+    pub(super) maps: Maps,
     pub(super) ticks: Ticks,
     pub(super) bucket_shift: u32,
-    pub(super) notices: RingBuf<MapData>,
-    pub(super) free: VecDeque<u32>,
     pub(super) room: Room,
     pub(super) cpus: Vec<u32>,
+    /// That of this process, by which it tries whether the programs hear.
+    pub(super) own_cgroup_id: u64,
+    /// Whether they did not, once.
+    pub(super) is_deaf: Cell<bool>,
+}
+
+/// What of the kernel a [`Probe`] holds.
+pub(super) struct Parts {
+    pub climbed: Climbed,
+    pub attached: Vec<Attached>,
+    pub look: ProgramFd,
+    pub maps: Maps,
+    pub own_cgroup_id: u64,
 }
 
 impl Probe {
@@ -97,51 +93,71 @@ impl Probe {
     /// process in the hierarchy by which the programs tell jobs apart, where it can be seen: the self-check compares its
     /// inode number.
     pub fn load(plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Self, Error> {
+        let (probe, _) = Self::load_with_object(plan, room, own_cgroup, |_, _| Ok(()))?;
+        Ok(probe)
+    }
+
+    /// The same, with the object, which has the programs; `each_map` is called with each map that outlives the loading.
+    pub(super) fn load_with_object(
+        plan: &Plan,
+        room: Room,
+        own_cgroup: Option<&Path>,
+        each_map: impl Fn(&str, &Map) -> Result<(), Error>,
+    ) -> Result<(Self, Ebpf), Error> {
         let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
         let mut ebpf = open(plan, room, &btf)?;
         let check = program_fd(load_raw(&mut ebpf, "check")?)?;
-        self_check(&mut ebpf, &check, own_cgroup)?;
+        let own_cgroup_id = self_check(&mut ebpf, &check, own_cgroup)?;
         let look = program_fd(load_raw(&mut ebpf, "look")?)?;
-        let mut free_below = Queue::try_from(map(&mut ebpf, "FREE")?).context("map FREE")?;
-        for number in room.targets..room.all() {
-            free_below.push(number, 0).context("enter a free slot")?;
-        }
-        let climbed = climb(&mut ebpf, plan, &btf)?;
-        Ok(Self {
-            attached: climbed.attached(&mut ebpf)?,
-            lru_is_missable: match climbed.rung {
-                Rung::Tracepoint => false,
-                Rung::Fentry => plan.is_preemptible,
-                Rung::Kprobe => true,
-            },
-            climbed,
+        let mut maps = Maps::open(|name| {
+            let map = taken(&mut ebpf, name)?;
+            each_map(name, &map)?;
+            Ok(map)
+        })?;
+        // Before the programs are attached: what is born from then on finds a slot.
+        maps.enter_free(room)?;
+        let nothing_attached = Parts {
+            climbed: Climbed::default(),
+            attached: Vec::new(),
             look,
-            tracked: HashMap::try_from(map(&mut ebpf, "TRACKED")?).context("map TRACKED")?,
-            slots: Array::try_from(map(&mut ebpf, "SLOTS")?).context("map SLOTS")?,
-            free_below,
-            timelines: Array::try_from(map(&mut ebpf, "TIMELINES")?).context("map TIMELINES")?,
-            levels: Array::try_from(map(&mut ebpf, "LEVELS")?).context("map LEVELS")?,
-            concurrency: Array::try_from(map(&mut ebpf, "CONCURRENCY")?).context("map CONCURRENCY")?,
-            busy: PerCpuArray::try_from(map(&mut ebpf, "BUSY")?).context("map BUSY")?,
-            pending: PerCpuArray::try_from(map(&mut ebpf, "PENDING")?).context("map PENDING")?,
-            health: PerCpuArray::try_from(map(&mut ebpf, "HEALTH")?).context("map HEALTH")?,
-            flushed: Array::try_from(map(&mut ebpf, "FLUSHED")?).context("map FLUSHED")?,
-            clocks: Array::try_from(map(&mut ebpf, "CLOCKS")?).context("map CLOCKS")?,
+            maps,
+            own_cgroup_id,
+        };
+        let mut probe = Self::of(plan, room, nothing_attached)?;
+        climb(&mut probe, &mut ebpf, plan, &btf)?;
+        Ok((probe, ebpf))
+    }
+
+    pub(super) fn of(plan: &Plan, room: Room, parts: Parts) -> Result<Self, Error> {
+        Ok(Self {
+            climbed: parts.climbed,
+            attached: parts.attached,
+            is_preemptible: plan.is_preemptible,
+            look: parts.look,
+            maps: parts.maps,
             ticks: Ticks::new(plan.offsets.bucket_shift),
             bucket_shift: plan.offsets.bucket_shift,
-            notices: RingBuf::try_from(map(&mut ebpf, "NOTICES")?).context("map NOTICES")?,
-            _ebpf: ebpf,
-            free: (0..room.targets).collect(),
             room,
             cpus: online_cpus()?,
+            own_cgroup_id: parts.own_cgroup_id,
+            is_deaf: Cell::new(false),
         })
+    }
+
+    /// Whether changes of anonymous and shared memory can be among what is skipped.
+    pub(super) fn lru_is_missable(&self) -> bool {
+        match self.rung() {
+            Rung::Tracepoint => false,
+            Rung::Fentry => self.is_preemptible,
+            Rung::Kprobe => true,
+        }
     }
 
     /// What the kernel counts of each attached program.
     pub fn program_stats(&self) -> Result<Vec<(&PlannedProgram, ProgramStats)>, Error> {
         self.attached
             .iter()
-            .map(|(program, fd)| {
+            .map(|Attached { program, fd, .. }| {
                 let stats = syscall::program_stats(fd.as_fd()).context("read the statistics of a program")?;
                 Ok((program, stats))
             })
@@ -166,9 +182,9 @@ impl Probe {
 
 /// Programs that do nothing, on the hooks of the hot paths: the floor of the overhead benchmark.
 pub struct Floor {
-    /// Keeps the links: dropped, the programs are detached.
-    _ebpf: Ebpf,
-    memory: ProgramFd,
+    memory: Attached,
+    /// Dropped, it is detached.
+    _switch: Attached,
 }
 
 impl Floor {
@@ -176,28 +192,34 @@ impl Floor {
     pub fn load(plan: &Plan) -> Result<Self, Error> {
         let btf = Btf::parse(&plan.btf, Endianness::default()).context("read the kernel's BTF")?;
         let mut ebpf = open(plan, Room::targets(1), &btf)?;
-        let hook = plan.memory.ways.first().and_then(|way| way.first());
-        let hook = hook.context("no hook for changes of memory")?.hook;
-        let name = match hook.rung {
-            Rung::Tracepoint => "floor_memory",
-            Rung::Fentry => "floor_fentry",
-            Rung::Kprobe => "floor_kprobe",
+        let first = plan.memory.ways.first().and_then(|way| way.first());
+        let first = first.context("no hook for changes of memory")?;
+        let memory = PlannedProgram {
+            name: match first.hook.rung {
+                Rung::Tracepoint => "floor_memory",
+                Rung::Fentry => "floor_fentry",
+                Rung::Kprobe => "floor_kprobe",
+            },
+            ..first.clone()
         };
-        attach(&mut ebpf, name, hook, &btf)?;
-        let switch = Hook {
-            rung: Rung::Tracepoint,
-            name: "sched_switch",
+        let switch = PlannedProgram {
+            name: "floor_switch",
+            hook: Hook {
+                rung: Rung::Tracepoint,
+                name: "sched_switch",
+            },
+            counts: Counts::Other,
+            absent: None,
         };
-        attach(&mut ebpf, "floor_switch", switch, &btf)?;
         Ok(Self {
-            memory: program_fd(program(&mut ebpf, name)?)?,
-            _ebpf: ebpf,
+            memory: attach(&mut ebpf, &memory, &btf)?,
+            _switch: attach(&mut ebpf, &switch, &btf)?,
         })
     }
 
     /// What the kernel counts of the one that changes of memory meet.
     pub fn memory_stats(&self) -> Result<ProgramStats, Error> {
-        let stats = syscall::program_stats(self.memory.as_fd());
+        let stats = syscall::program_stats(self.memory.fd.as_fd());
         Ok(stats.context("read the statistics of a program")?)
     }
 }
@@ -229,20 +251,14 @@ fn load_raw<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a Program, Error> {
     Ok(found)
 }
 
-fn map(ebpf: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
-    Ok(ebpf
-        .take_map(name)
-        .ok_or_else(|| anyhow!("the object has no map {name}: rebuild it"))?)
-}
-
 fn online_cpus() -> Result<Vec<u32>, Error> {
     Ok(aya::util::online_cpus().map_err(|(path, error)| anyhow!("read {path}: {error}"))?)
 }
 
-/// The programs must see this very task through the offsets before a number of theirs is told.
-fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: Option<&Path>) -> Result<(), Error> {
+/// The programs must see this very task through the offsets before a number of theirs is told. Returns the id of its cgroup.
+fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: Option<&Path>) -> Result<u64, Error> {
     syscall::run_program(program.as_fd(), None).context("run the self-check in the kernel")?;
-    let seen: Array<MapData, Check> = Array::try_from(map(ebpf, "CHECK")?).context("map CHECK")?;
+    let seen: Array<MapData, Check> = Array::try_from(taken(ebpf, "CHECK")?).context("map CHECK")?;
     let seen = seen.get(&0, 0).context("read the self-check")?;
     let mut comm = [0; 16];
     let name = fs::read("/proc/thread-self/comm").context("read /proc/thread-self/comm")?;
@@ -269,7 +285,7 @@ fn self_check(ebpf: &mut Ebpf, program: &ProgramFd, own_cgroup: Option<&Path>) -
         comm,
     };
     if seen == expected {
-        return Ok(());
+        return Ok(seen.cgroup_id);
     }
     Err(anyhow!("the self-check failed: this kernel is laid out otherwise than its BTF says ({seen:?}, not {expected:?})")
         .into())

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
+use serde::{Deserialize, Serialize};
 use swbpf_common::{
     level::BIAS,
     notice::{self, COMM_LEN, NOTICE_LEN},
@@ -14,7 +15,7 @@ use swbpf_common::{
 use super::{Probe, SlotId};
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// A cgroup was made below a tracked one.
     Born,
@@ -33,7 +34,7 @@ pub enum What {
 }
 
 /// One notice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Notice {
     /// What happened.
     pub what: What,
@@ -60,7 +61,7 @@ pub struct Notice {
 }
 
 /// A limit of memory at a kill, as the kernel's page counters have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitHit {
     /// Whose limit it is.
     pub cgroup_id: u64,
@@ -74,7 +75,7 @@ impl Probe {
     /// The next notice, where one waits.
     pub fn next_notice(&mut self) -> Option<Notice> {
         loop {
-            let item = self.notices.next()?;
+            let item = self.maps.notices.next()?;
             if let Some(notice) = decode(Bytes::copy_from_slice(&item)) {
                 return Some(notice);
             }
@@ -84,7 +85,7 @@ impl Probe {
     /// A descriptor that is readable while a notice waits.
     pub fn notice_fd(&self) -> io::Result<OwnedFd> {
         // SAFETY: the ring buffer is open as long as `self` is.
-        unsafe { BorrowedFd::borrow_raw(self.notices.as_raw_fd()) }.try_clone_to_owned()
+        unsafe { BorrowedFd::borrow_raw(self.maps.notices.as_raw_fd()) }.try_clone_to_owned()
     }
 }
 

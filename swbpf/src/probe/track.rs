@@ -3,18 +3,19 @@
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use aya::maps::PerCpuValues;
+use aya::maps::{MapError, PerCpuValues};
+use serde::{Deserialize, Serialize};
 use swbpf_common::{
     level::{self, BANDS, BIAS, Band, Levels},
     running::{self, COUNTS, Concurrency},
-    slot::{CELLS, KERNEL, NAME_LEN, PARTS, Peak, SHMEM, Slot, Timeline},
+    slot::{CELLS, KERNEL, NAME_LEN, PARTS, Peak, SHMEM, Slot, Timeline, Watched},
 };
 
 use super::{Probe, syscall};
 use crate::error::Error;
 
 /// Number of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlotId(pub(super) u32);
 
 /// What the files say of a cgroup before it is tracked, in pages. All 0 for a cgroup just made.
@@ -26,37 +27,88 @@ pub struct Start {
     pub parts: [u64; PARTS],
 }
 
+/// Which cgroups below a watched one are targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watch {
+    /// How many levels below it they are born; 1: its children.
+    pub levels: u32,
+    /// In how many levels below a target cgroups get slots of their own.
+    pub follow: u32,
+    /// Only those below a child whose name begins with `slurm`.
+    pub slurm_alone: bool,
+}
+
 impl Probe {
     /// Tracks a cgroup with all below it, from now on. What it holds already is entered as `start`; how far that is off
     /// is for the fold to find out. Cgroups born in the next `follow` levels below it get slots of their own.
     pub fn track(&mut self, cgroup_id: u64, start: Start, follow: u32) -> Result<SlotId, Error> {
-        let number = self.free.pop_front().ok_or(Error::TableFull {
-            capacity: self.room.targets,
-        })?;
+        let number = match self.maps.free_targets.pop(0) {
+            Ok(number) => number,
+            Err(MapError::ElementNotFound) => {
+                return Err(Error::TableFull {
+                    capacity: self.room.targets,
+                });
+            }
+            Err(error) => {
+                return Err(anyhow::Error::from(error)
+                    .context("take a free slot of a target")
+                    .into());
+            }
+        };
         let state = Slot {
             cgroup_id,
             follow: u64::from(follow),
             ..self.first_state(start)?
         };
-        self.prepare_target(number).context("prepare a slot")?;
         self.enter(number, &state)?;
-        self.tracked
+        self.maps
+            .tracked
             .insert(cgroup_id, number, 0)
             .context("enter a cgroup into the table")?;
         self.look()?;
         Ok(SlotId(number))
     }
 
+    /// Has the kernel give each cgroup that is born as `watch` says below this one a slot of a target, before its first process
+    /// is in it.
+    pub fn watch(&mut self, cgroup_id: u64, watch: Watch) -> Result<(), Error> {
+        let watched = Watched {
+            levels: watch.levels,
+            follow: watch.follow,
+            slurm_alone: u64::from(watch.slurm_alone),
+        };
+        self.maps
+            .watched
+            .insert(cgroup_id, watched, 0)
+            .context("enter a cgroup to be watched")?;
+        Ok(())
+    }
+
+    /// Whether a cgroup has this very slot.
+    pub fn is_tracked(&self, cgroup_id: u64, slot: SlotId) -> bool {
+        self.maps
+            .tracked
+            .get(&cgroup_id, 0)
+            .is_ok_and(|number| number == slot.0)
+    }
+
     /// Forgets it and all below it; its slot is free for another one.
     pub fn untrack(&mut self, cgroup_id: u64, slot: SlotId) -> Result<(), Error> {
         // Nothing more is born below it.
-        self.tracked
+        self.maps
+            .tracked
             .remove(&cgroup_id)
             .context("take a cgroup out of the table")?;
         self.look()?;
         let below = self.below_one(slot)?;
         self.release(&below)?;
-        self.free.push_back(slot.0);
+        // The next cgroup may be born with it.
+        self.clear_cpus(slot.0).context("clear the times of a slot")?;
+        self.clear_target(slot.0).context("clear a slot")?;
+        self.maps
+            .free_targets
+            .push(slot.0, 0)
+            .context("give back a free slot of a target")?;
         Ok(())
     }
 
@@ -69,7 +121,7 @@ impl Probe {
                 result => result.with_context(|| format!("look at CPU {cpu}"))?,
             }
         }
-        let clocks = self.clocks.get(&0, 0).context("read the kernel's clocks")?;
+        let clocks = self.maps.clocks.get(&0, 0).context("read the kernel's clocks")?;
         self.ticks.learn(clocks);
         Ok(())
     }
@@ -77,27 +129,32 @@ impl Probe {
     /// A slot that begins now at the level that the files tell.
     pub(super) fn first_state(&self, start: Start) -> Result<Slot, Error> {
         self.look()?;
-        let tick = self.clocks.get(&0, 0).context("read the kernel's clocks")?.tick;
+        let tick = self
+            .maps
+            .clocks
+            .get(&0, 0)
+            .context("read the kernel's clocks")?
+            .tick;
         Ok(first_state(start, tick, self.bucket_shift))
     }
 
     /// Puts a state into a slot that no cgroup belongs to.
     pub(super) fn enter(&mut self, number: u32, state: &Slot) -> Result<(), Error> {
         self.clear_cpus(number).context("clear the times of a slot")?;
-        self.slots.set(number, *state, 0).context("enter a slot")?;
+        self.maps.slots.set(number, *state, 0).context("enter a slot")?;
         Ok(())
     }
 
     /// Clears what each CPU keeps of a slot.
     pub(super) fn clear_cpus(&mut self, number: u32) -> anyhow::Result<()> {
         let zeros = || PerCpuValues::try_from(vec![0; aya::util::nr_cpus().map_err(|(_, error)| error)?]);
-        self.busy.set(number, zeros()?, 0)?;
-        self.pending.set(number, zeros()?, 0)?;
+        self.maps.busy.set(number, zeros()?, 0)?;
+        self.maps.pending.set(number, zeros()?, 0)?;
         Ok(())
     }
 
-    fn prepare_target(&mut self, number: u32) -> anyhow::Result<()> {
-        self.timelines.set(
+    pub(super) fn clear_target(&mut self, number: u32) -> anyhow::Result<()> {
+        self.maps.timelines.set(
             number,
             Timeline {
                 high: [0; CELLS],
@@ -105,8 +162,10 @@ impl Probe {
             },
             0,
         )?;
-        self.levels.set(number, Levels { ns: [0; BANDS] }, 0)?;
-        self.concurrency.set(number, Concurrency { ns: [0; COUNTS] }, 0)?;
+        self.maps.levels.set(number, Levels { ns: [0; BANDS] }, 0)?;
+        self.maps
+            .concurrency
+            .set(number, Concurrency { ns: [0; COUNTS] }, 0)?;
         Ok(())
     }
 }
@@ -145,7 +204,8 @@ fn first_state(start: Start, tick: u64, bucket_shift: u32) -> Slot {
         gone_ns: 0,
         emptied_ns: 0,
         name: [0; NAME_LEN],
-        spare: [0; 2],
+        above_id: 0,
+        spare: 0,
     }
 }
 

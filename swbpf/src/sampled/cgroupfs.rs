@@ -7,11 +7,11 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 pub use cpu::CpuFiles;
 pub use limit::{EffectiveLimit, LimitLevel, effective_limit, limit_levels};
 pub use memory::MemoryFiles;
 
 /// For each field that is not known, by its name, the reason.
-pub type Unknown = BTreeMap<&'static str, String>;
+pub type Unknown = BTreeMap<Cow<'static, str>, String>;

@@ -1,5 +1,7 @@
 //! The kernel programs on a target, and how they are told.
 
+use std::{cell::RefCell, rc::Rc};
+
 use swbpf_common::slot::{FILE, FILE_MAPPED, KERNEL, PAGE_TABLES, PARTS, SHMEM, SWAP, THP};
 
 use super::target::Chosen;
@@ -17,16 +19,17 @@ use crate::{
     snapshot::{Probes, Program},
 };
 
-/// One target, and the steps and tasks of a job that are told on their own at one time.
+/// One target and a slot to try whether the programs hear, and the steps and tasks of a job that are told on their own at one
+/// time.
 const ROOM: Room = Room {
-    targets: 1,
+    targets: 2,
     below: 512,
 };
 
 /// The kernel programs on the target.
 pub struct Counting {
-    /// The programs.
-    pub probe: Probe,
+    /// The programs, which may count for other targets too.
+    pub probe: Rc<RefCell<Probe>>,
     /// The slot of the target.
     pub slot: SlotId,
 }
@@ -70,7 +73,10 @@ pub fn count(
     };
     let slot = probe.track(cgroup.id(), start, follow)?;
     Ok(Counted {
-        counting: Counting { probe, slot },
+        counting: Counting {
+            probe: Rc::new(RefCell::new(probe)),
+            slot,
+        },
         plan,
         from_birth: chosen.from_birth || is_untouched(cgroup),
     })

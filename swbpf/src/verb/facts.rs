@@ -3,18 +3,14 @@
 use jiff::Timestamp;
 
 use crate::{
-    job::{
-        find::Here,
-        slurm::{JobFacts, MemoryRequest, NodeShare, TimeLimit},
-    },
+    job::slurm::{JobFacts, MemoryRequest, NodeShare, TimeLimit},
     snapshot::{Gres, Job, NodePart, Requested},
 };
 
-/// The job that was found, with its part on the node of its cgroup. `host` is this host's name.
-pub fn told(here: &Here, host: &str) -> Option<Job> {
-    let facts = here.facts.as_ref()?;
+/// The job with its part on `node`, the one that the path of its cgroup names, if any. `host` is this host's name.
+pub fn told(facts: &JobFacts, node: Option<&str>, host: &str) -> Job {
     let moment = |time: Option<Timestamp>| time.map(|time| format!("{time:.0}"));
-    Some(Job {
+    Job {
         job_id: facts.job_id,
         array_job_id: facts.array.as_ref().map(|array| array.job),
         array_task_id: facts.array.as_ref().and_then(|array| array.tasks.single()),
@@ -35,8 +31,8 @@ pub fn told(here: &Here, host: &str) -> Option<Job> {
         nodes: facts.nodes.clone(),
         node_count: facts.num_nodes,
         requested: requested(facts),
-        here: part(facts, here.place.node.as_deref(), host),
-    })
+        here: part(facts, node, host),
+    }
 }
 
 fn requested(facts: &JobFacts) -> Requested {

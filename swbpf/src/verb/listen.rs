@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::meter::Meter;
-use crate::error::Error;
+use crate::{error::Error, probe::Probe};
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub async fn listen<T>(
     mut each_look: impl FnMut(&mut Meter) -> Result<bool, Error>,
 ) -> Result<End<T>, Error> {
     let mut end = pin!(end);
-    let notices = notices(meter)?;
+    let notices = meter.probe().map(|probe| notices(&probe)).transpose()?;
     let begin = Instant::now();
     let mut early = EARLY.into_iter().map(|after| begin + after).peekable();
     let mut looks = interval_at(Instant::now() + LOOK, LOOK);
@@ -84,21 +84,17 @@ pub async fn listen<T>(
     }
 }
 
-fn notices(meter: &Meter) -> Result<Option<AsyncFd<OwnedFd>>, Error> {
-    let Some(probe) = meter.probe() else {
-        return Ok(None);
-    };
+/// The ring buffer of the programs, watched.
+pub fn notices(probe: &Probe) -> Result<AsyncFd<OwnedFd>, Error> {
     let fd = probe
         .notice_fd()
         .context("duplicate the ring buffer's descriptor")?;
     // SAFETY: an `OwnedFd` keeps the same open file description until it is dropped.
-    Ok(Some(
-        unsafe { AsyncFd::register(fd) }.context("watch the ring buffer")?,
-    ))
+    Ok(unsafe { AsyncFd::register(fd) }.context("watch the ring buffer")?)
 }
 
 /// Waits until a notice is there; for ever where there are no notices.
-async fn readable(notices: Option<&AsyncFd<OwnedFd>>) -> std::io::Result<()> {
+pub async fn readable(notices: Option<&AsyncFd<OwnedFd>>) -> std::io::Result<()> {
     match notices {
         Some(notices) => {
             notices.readable().await?.clear_ready();

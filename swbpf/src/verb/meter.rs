@@ -1,12 +1,16 @@
 //! Measures one target: tracks it, takes readings, hears notices.
 
-use std::time::Duration;
+use std::{cell::Ref, iter, time::Duration};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::{
     calibrate::Calibrator,
     count::{self, Counted, Counting},
     ending::Ending,
-    reading::reading,
+    reading::{glance, reading},
     rows::Follower,
     scan::Scanner,
     target::Chosen,
@@ -14,10 +18,10 @@ use super::{
 use crate::{
     cli::ForcedSource,
     error::Error,
-    fold::{BelowReading, Fold, Kill, Reading, Scan, Subject, is_hit},
+    fold::{BelowReading, Calibration, Fold, Kill, Reading, Scan, SlurmJob, Subject, is_hit},
     job::cgroup::{Cgroup, Controller, Hierarchies, slurm::Role},
-    kernel::support::Facts,
-    probe::{Below, Notice, Probe, What, monotonic_ns},
+    kernel::{ladder::Rung, support::Facts},
+    probe::{Below, Ended, Notice, Probe, SlotId, What, monotonic_ns},
     sampled::cgroupfs::{LimitLevel, limit_levels},
     snapshot::{Exit, Kind, LimitOf, OwnProcesses, Probes, Snapshot, Task},
 };
@@ -27,9 +31,9 @@ const ROWS_SHARE: u64 = 10;
 /// The same of glimpses at memory.
 const GLIMPSE_SHARE: u64 = 50;
 /// Waits for kernel memory to come to rest, where events were lost and nothing could be compared since.
-const SETTLE_TRIES: usize = 20;
+pub const SETTLE_TRIES: usize = 20;
 /// Time between two of them.
-const SETTLE: Duration = Duration::from_millis(5);
+pub const SETTLE: Duration = Duration::from_millis(5);
 
 /// A measurement under way.
 pub struct Meter {
@@ -39,6 +43,10 @@ pub struct Meter {
     limits: Vec<LimitLevel>,
     scanner: Scanner,
     calibrator: Calibrator,
+    /// Whether the programs count for other targets too, and are timed by whoever shares them.
+    is_shared: bool,
+    /// Whether sw-bpf is not a part of what it measures.
+    is_outside: bool,
     follower: Follower,
     ending: Ending,
     /// Whether the kernel tells that the last process has left.
@@ -57,24 +65,89 @@ impl Meter {
         chosen: Chosen,
         force: Option<ForcedSource>,
     ) -> Result<Self, Error> {
-        let mut follower = Follower::new(&chosen);
-        let mut method = Method::find(hierarchies, &chosen, follower.levels(), force)?;
+        let follower = Follower::new(&chosen);
+        let method = Method::find(hierarchies, &chosen, follower.levels(), force)?;
+        Self::by(chosen, follower, method)
+    }
+
+    /// Begins to measure with programs that count for others too.
+    pub fn beside_others(chosen: Chosen, method: Method) -> Result<Self, Error> {
+        let follower = Follower::new(&chosen);
+        Self::by(chosen, follower, method)
+    }
+
+    /// Goes on where another process was.
+    pub fn resume(saved: Saved, counting: Counting) -> Result<Self, Error> {
+        let Saved {
+            cgroup,
+            fold,
+            follower,
+            hears_end,
+            ..
+        } = saved;
+        let limits = limit_levels(&cgroup);
+        let mut meter = Self {
+            cgroup,
+            counting: Some(counting),
+            fold,
+            limits,
+            scanner: Scanner::default(),
+            calibrator: Calibrator::default(),
+            is_shared: true,
+            is_outside: true,
+            follower,
+            ending: Ending::default(),
+            hears_end,
+            was_populated: false,
+            next_rows_ns: 0,
+            next_glimpse_ns: 0,
+        };
+        let reading = meter.reading()?;
+        meter.fold.add(reading);
+        meter.read_below()?;
+        Ok(meter)
+    }
+
+    /// What another process needs to go on.
+    pub fn save(&self) -> Result<Box<RawValue>, Error> {
+        let slot = self.counting.as_ref().map(|counting| counting.slot);
+        let saving = Saving {
+            slot,
+            cgroup: &self.cgroup,
+            fold: &self.fold,
+            follower: &self.follower,
+            hears_end: self.hears_end,
+        };
+        Ok(serde_json::value::to_raw_value(&saving).context("save a measurement")?)
+    }
+
+    fn by(chosen: Chosen, mut follower: Follower, mut method: Method) -> Result<Self, Error> {
         let hears_end = method.hears_end();
-        let mut counting = method.counting.take();
+        let counting = method.counting.take();
         let cgroup = chosen.cgroup.clone();
         let mut scanner = Scanner::without(chosen.stand_in);
+        let (is_shared, born_ns) = (method.is_shared, method.born_ns);
         let subject = subject(chosen, method, counting.is_some());
         if subject.target.own_processes == OwnProcesses::TakenOff {
             scanner.take_own_off();
         }
+        let is_outside = subject.target.own_processes == OwnProcesses::Elsewhere;
         let mut calibrator = Calibrator::default();
-        if let Some(counting) = &mut counting {
-            calibrator.begin(&counting.probe);
+        if let Some(counting) = &counting {
+            if !is_shared {
+                calibrator.begin(&counting.probe.borrow());
+            }
             follower.enter_existing(&cgroup, counting)?;
         }
         let limits = limit_levels(&cgroup);
         let first = reading(&cgroup, counting.as_ref(), &mut scanner, &limits)?;
-        let fold = Fold::new(subject, first);
+        let mut fold = match born_ns {
+            Some(born_ns) => Fold::new(subject, first.at_birth(born_ns)),
+            None => Fold::new(subject, first.clone()),
+        };
+        if born_ns.is_some() {
+            fold.add(first);
+        }
         let mut meter = Self {
             cgroup,
             counting,
@@ -82,6 +155,8 @@ impl Meter {
             limits,
             scanner,
             calibrator,
+            is_shared,
+            is_outside,
             follower,
             ending: Ending::default(),
             hears_end,
@@ -106,7 +181,7 @@ impl Meter {
     /// Whether the target has ended by now.
     pub fn has_ended(&mut self) -> Result<bool, Error> {
         if let Some(counting) = &self.counting {
-            self.ending.see(counting.probe.ended(counting.slot)?);
+            self.ending.see(counting.probe.borrow().ended(counting.slot)?);
         }
         let is_populated = self.scanner.is_populated();
         let has_emptied = self.was_populated && !is_populated && !self.hears_end;
@@ -116,19 +191,64 @@ impl Meter {
     }
 
     /// The programs, where they are used.
-    pub fn probe(&self) -> Option<&Probe> {
-        self.counting.as_ref().map(|counting| &counting.probe)
+    pub fn probe(&self) -> Option<Ref<'_, Probe>> {
+        self.counting.as_ref().map(|counting| counting.probe.borrow())
     }
 
     /// Takes a reading, as a sampler of one look a second does too.
     pub fn look(&mut self) -> Result<(), Error> {
+        self.try_hearing()?;
         let reading = self.reading()?;
         self.fold.look(reading);
         self.read_below()?;
-        if let Some(counting) = &self.counting {
-            self.calibrator.begin(&counting.probe);
+        if let Some(counting) = self.counting.as_ref().filter(|_| !self.is_shared) {
+            self.calibrator.begin(&counting.probe.borrow());
         }
         Ok(())
+    }
+
+    /// Tries whether the programs hear, which functions can cease to let them. Where sw-bpf is inside of the target, that would
+    /// move what it counts.
+    fn try_hearing(&self) -> Result<(), Error> {
+        if let Some(counting) = self
+            .counting
+            .as_ref()
+            .filter(|_| !self.is_shared && self.is_outside)
+        {
+            let mut probe = counting.probe.borrow_mut();
+            if probe.rung() != Rung::Tracepoint {
+                probe.hears()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, of what the programs hold alone, after the CPUs were looked at.
+    pub fn glance(&mut self) -> Result<(), Error> {
+        if let Some(counting) = &self.counting {
+            let reading = glance(counting, self.fold.last())?;
+            self.fold.look(reading);
+        }
+        Ok(())
+    }
+
+    /// Whether the target was removed.
+    pub fn is_removed(&self) -> Result<bool, Error> {
+        let ended = match &self.counting {
+            Some(counting) => counting.probe.borrow().ended(counting.slot)?,
+            None => None,
+        };
+        Ok(matches!(ended, Some(Ended::Removed(_))) || !self.cgroup.exists())
+    }
+
+    /// What Slurm says of the job has come to be known.
+    pub fn tell_job(&mut self, slurm: SlurmJob) {
+        self.fold.tell_job(slurm);
+    }
+
+    /// The programs were timed for a while, by whoever shares them.
+    pub fn calibrated(&mut self, window: Calibration) {
+        self.fold.calibrated(window);
     }
 
     /// Whether memory is known by what the files of its cgroup say now and then.
@@ -153,7 +273,7 @@ impl Meter {
         if let Some(processes) = self.scanner.fresh(&self.cgroup) {
             let processes = processes.to_vec();
             let level = match &self.counting {
-                Some(counting) => counting.probe.peek(counting.slot)?.level,
+                Some(counting) => counting.probe.borrow().peek(counting.slot)?.level,
                 None => 0,
             };
             self.fold.scanned(Scan { level, processes });
@@ -165,17 +285,31 @@ impl Meter {
     pub fn finish(&mut self) -> Result<(), Error> {
         self.hear()?;
         self.end_calibration();
+        self.try_hearing()?;
         self.scanner.renew();
         let reading = self.reading()?;
         self.fold.add(reading);
         self.read_below()?;
         // The kernel goes on to free the memory of ended processes for some milliseconds.
         for _ in 0..SETTLE_TRIES {
-            if self.fold.is_bounded() {
+            if self.is_settled()? {
                 break;
             }
             std::thread::sleep(SETTLE);
-            let reading = self.reading()?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing more can be learned of how far the numbers are off.
+    pub fn is_settled(&self) -> Result<bool, Error> {
+        Ok(self.fold.is_bounded() || self.is_removed()?)
+    }
+
+    /// Compares slot and files once more, some time after the last process has left.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        let reading = self.reading()?;
+        if !reading.is_gone {
             self.fold.settle(&reading);
         }
         Ok(())
@@ -194,7 +328,7 @@ impl Meter {
     /// Ends the calibration window under way.
     pub fn end_calibration(&mut self) {
         if let Some(counting) = &self.counting
-            && let Some(window) = self.calibrator.end(&counting.probe)
+            && let Some(window) = self.calibrator.end(&counting.probe.borrow())
         {
             self.fold.calibrated(window);
         }
@@ -202,14 +336,17 @@ impl Meter {
 
     /// Takes the notices that wait.
     pub fn hear(&mut self) -> Result<(), Error> {
-        let mut notices = Vec::new();
-        while let Some(notice) = self
-            .counting
-            .as_mut()
-            .and_then(|counting| counting.probe.next_notice())
-        {
-            notices.push(notice);
-        }
+        let Some(counting) = &self.counting else {
+            return Ok(());
+        };
+        let mut probe = counting.probe.borrow_mut();
+        let notices: Vec<Notice> = iter::from_fn(|| probe.next_notice()).collect();
+        drop(probe);
+        self.heed(notices)
+    }
+
+    /// Takes notices of this target.
+    pub fn heed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         let (readings, gone) = if self.are_rows_due(&notices) {
             self.rows()?
         } else {
@@ -224,24 +361,31 @@ impl Meter {
         }
         let is_end = |notice: &Notice| matches!(notice.what, What::Gone | What::Emptied | What::Populated);
         if let Some(counting) = self.counting.as_ref().filter(|_| notices.iter().any(is_end)) {
-            self.ending.see(counting.probe.ended(counting.slot)?);
+            self.ending.see(counting.probe.borrow().ended(counting.slot)?);
         }
         let has_moved = notices.iter().any(|notice| notice.what == What::Moved);
         for notice in notices {
             match notice.what {
-                What::Peak => self.new_peak(notice)?,
+                What::Peak if self.is_own(notice.slot) => self.new_peak(notice)?,
                 What::Victim => self.kill(notice),
-                What::Moved | What::Born | What::Gone | What::Emptied | What::Populated => {}
+                What::Peak | What::Moved | What::Born | What::Gone | What::Emptied | What::Populated => {}
             }
         }
         self.fold.below(readings, false);
-        if let Some(counting) = &mut self.counting {
+        if let Some(counting) = &self.counting {
             self.follower.release(&gone, counting)?;
             if has_moved {
-                counting.probe.look()?;
+                counting.probe.borrow().look()?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a slot is that of the target.
+    fn is_own(&self, slot: SlotId) -> bool {
+        self.counting
+            .as_ref()
+            .is_some_and(|counting| counting.slot == slot)
     }
 
     /// Whether the cgroups below the target are to be read on these notices: a kill is told with what the victim's cgroup is,
@@ -259,7 +403,7 @@ impl Meter {
     fn read_below(&mut self) -> Result<(), Error> {
         let (readings, gone) = self.rows()?;
         self.fold.below(readings, true);
-        if let Some(counting) = &mut self.counting {
+        if let Some(counting) = &self.counting {
             self.follower.release(&gone, counting)?;
         }
         Ok(())
@@ -310,14 +454,44 @@ impl Meter {
     }
 }
 
+/// A measurement as one process leaves it to the next.
+#[derive(Debug, Deserialize)]
+pub struct Saved {
+    /// Its slot.
+    pub slot: Option<SlotId>,
+    /// The target.
+    pub cgroup: Cgroup,
+    fold: Fold,
+    follower: Follower,
+    hears_end: bool,
+}
+
+/// The same, as it is written.
+#[derive(Serialize)]
+struct Saving<'a> {
+    slot: Option<SlotId>,
+    cgroup: &'a Cgroup,
+    fold: &'a Fold,
+    follower: &'a Follower,
+    hears_end: bool,
+}
+
 /// How a target is measured.
-struct Method {
-    counting: Option<Counting>,
-    probes: Probes,
-    batch_bound_pages: u64,
-    cpus: usize,
+pub struct Method {
+    /// The programs on it; `None`: its files.
+    pub counting: Option<Counting>,
+    /// How they are told.
+    pub probes: Probes,
+    /// How far a peak can be below the truth because of what the CPUs keep to themselves, in pages.
+    pub batch_bound_pages: u64,
+    /// Number of CPUs that are on.
+    pub cpus: usize,
     /// Whether nothing had been in it yet.
-    from_birth: bool,
+    pub from_birth: bool,
+    /// When it was born with a slot, on the monotonic clock: what has been counted since belongs to the measurement.
+    pub born_ns: Option<u64>,
+    /// Whether the programs count for other targets too.
+    pub is_shared: bool,
 }
 
 impl Method {
@@ -335,13 +509,18 @@ impl Method {
                 counting,
                 plan,
                 from_birth,
-            }) => Self {
-                probes: count::kernel_probes(&plan, &counting.probe),
-                counting: Some(counting),
-                batch_bound_pages: plan.batch_bound_pages,
-                cpus: facts.cpus,
-                from_birth,
-            },
+            }) => {
+                let probes = count::kernel_probes(&plan, &counting.probe.borrow());
+                Self {
+                    counting: Some(counting),
+                    probes,
+                    batch_bound_pages: plan.batch_bound_pages,
+                    cpus: facts.cpus,
+                    from_birth,
+                    born_ns: None,
+                    is_shared: false,
+                }
+            }
             Err(error) if force.is_some_and(|force| force != ForcedSource::Sampled) => return Err(error),
             Err(error) => Self {
                 counting: None,
@@ -349,6 +528,8 @@ impl Method {
                 batch_bound_pages: 0,
                 cpus: facts.cpus,
                 from_birth: chosen.from_birth,
+                born_ns: None,
+                is_shared: false,
             },
         })
     }
@@ -384,6 +565,7 @@ fn subject(chosen: Chosen, method: Method, is_counting: bool) -> Subject {
         cpus: method.cpus,
         batch_bound_pages: method.batch_bound_pages,
         memory_not_counted,
+        is_one_of_many: method.is_shared,
     }
 }
 

@@ -24,15 +24,16 @@ pub fn reading(
     limits: &[LimitLevel],
 ) -> Result<Reading, Error> {
     let before = counting
-        .map(|counting| counting.probe.peek(counting.slot))
+        .map(|Counting { probe, slot }| probe.borrow().peek(*slot))
         .transpose()?;
     let files_ns = monotonic_ns();
     let memory = scanner.memory(cgroup);
     let kernel = counting
         .map(|Counting { probe, slot }| {
+            let probe = probe.borrow();
             let after = probe.peek(*slot)?;
             let flushed_ns = probe.flushed_ns()?;
-            let (state, histograms) = at_once(probe, *slot)?;
+            let (state, histograms) = at_once(&probe, *slot)?;
             Ok::<_, Error>(KernelReading {
                 after_files: before
                     .and_then(|before| after.spread_since(&before, files_ns))
@@ -58,6 +59,22 @@ pub fn reading(
         takes_own_off: scanner.takes_own_off(),
         is_gone: !cgroup.exists(),
     })
+}
+
+/// What the programs hold of the slot alone; all else, and where the time went, is as it was at `before`.
+pub fn glance(counting: &Counting, before: &Reading) -> Result<Reading, Error> {
+    let probe = counting.probe.borrow();
+    let slot = probe.read_after_look(counting.slot)?;
+    let mut reading = before.clone();
+    reading.ns = slot.read_ns;
+    if let Some(kernel) = &mut reading.kernel {
+        kernel.histograms.timeline = probe.timeline(counting.slot)?;
+        kernel.losses = probe.losses()?;
+        kernel.after_files = None;
+        kernel.is_flushed = false;
+        kernel.slot = slot;
+    }
+    Ok(reading)
 }
 
 /// CPU time by the files, without that of sw-bpf itself where it is to be taken off.

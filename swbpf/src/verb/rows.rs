@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     count::{Counting, start},
     reading::is_flushed,
@@ -20,7 +22,7 @@ use crate::{
         Cgroup, Controller, Version,
         slurm::{Role, role},
     },
-    probe::{Below, SlotId, monotonic_ns},
+    probe::{Below, Probe, SlotId, monotonic_ns},
     sampled::cgroupfs::{CpuFiles, MemoryFiles},
     snapshot::LimitOf,
 };
@@ -29,6 +31,7 @@ use crate::{
 const MAX_LISTED: usize = 4096;
 
 /// What is known of the cgroups below the target.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Follower {
     /// What the target is to a job, and where in it.
     role: Option<Role>,
@@ -40,10 +43,12 @@ pub struct Follower {
     levels: u32,
     known: BTreeMap<SlotId, Known>,
     /// Cgroups whose files can be compared with their slots.
+    #[serde(skip)]
     files: BTreeMap<u64, Cgroup>,
 }
 
 /// One of them.
+#[derive(Debug, Serialize, Deserialize)]
 struct Known {
     id: u64,
     /// Id of the cgroup of its step.
@@ -90,7 +95,7 @@ impl Follower {
     }
 
     /// Gives those that are there already slots of their own. The target is tracked: what is born from now on has one.
-    pub fn enter_existing(&mut self, target: &Cgroup, counting: &mut Counting) -> Result<(), Error> {
+    pub fn enter_existing(&mut self, target: &Cgroup, counting: &Counting) -> Result<(), Error> {
         let mut above = vec![(PathBuf::new(), counting.slot)];
         for _ in 0..self.levels {
             let mut entered = Vec::new();
@@ -122,7 +127,8 @@ impl Follower {
         if self.levels == 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let all = counting.probe.below()?;
+        let probe = &counting.probe.borrow();
+        let all = probe.below_one(counting.slot)?;
         self.learn(&all, counting.slot);
         let in_use: BTreeSet<SlotId> = all
             .iter()
@@ -133,7 +139,7 @@ impl Follower {
         let mut gone = Vec::new();
         for below in all {
             let is_over = below.gone_ns.is_some() && !in_use.contains(&below.slot);
-            readings.push(self.read(target, counting, &below, is_over, rows, scanner)?);
+            readings.push(self.read(target, probe, &below, is_over, rows, scanner)?);
             if is_over {
                 gone.push(below);
             }
@@ -144,18 +150,18 @@ impl Follower {
     fn read(
         &mut self,
         target: &Cgroup,
-        counting: &Counting,
+        probe: &Probe,
         below: &Below,
         is_over: bool,
         rows: &Rows,
         scanner: &Scanner,
     ) -> Result<BelowReading, Error> {
         let evidence = if below.gone_ns.is_none() && rows.wants_files(below.cgroup_id) {
-            self.evidence(target, counting, below)?
+            self.evidence(target, probe, below)?
         } else {
             None
         };
-        let slot = counting.probe.read_after_look(below.slot)?;
+        let slot = probe.read_after_look(below.slot)?;
         // Where memory has no cgroups of its own, slots count time alone.
         let needed_bytes = if target.dir(Controller::Memory).is_some() {
             None
@@ -195,13 +201,7 @@ impl Follower {
     }
 
     /// What its files have more than its slot.
-    fn evidence(
-        &mut self,
-        target: &Cgroup,
-        counting: &Counting,
-        below: &Below,
-    ) -> Result<Option<Evidence>, Error> {
-        let probe = &counting.probe;
+    fn evidence(&mut self, target: &Cgroup, probe: &Probe, below: &Below) -> Result<Option<Evidence>, Error> {
         let Some(cgroup) = self.cgroup_of(target, below) else {
             return Ok(None);
         };
@@ -252,12 +252,12 @@ impl Follower {
     }
 
     /// Gives the slots of those that are gone back.
-    pub fn release(&mut self, gone: &[Below], counting: &mut Counting) -> Result<(), Error> {
+    pub fn release(&mut self, gone: &[Below], counting: &Counting) -> Result<(), Error> {
         for below in gone {
             self.known.remove(&below.slot);
             self.files.remove(&below.cgroup_id);
         }
-        counting.probe.release(gone)
+        counting.probe.borrow_mut().release(gone)
     }
 
     /// What the cgroup at a path below the target is.
@@ -346,14 +346,12 @@ impl Follower {
 }
 
 /// Enters a cgroup that is there; `None` where no slot is left: it counts for the one above it.
-fn enter(counting: &mut Counting, above: SlotId, cgroup: &Cgroup) -> Result<Option<SlotId>, Error> {
+fn enter(counting: &Counting, above: SlotId, cgroup: &Cgroup) -> Result<Option<SlotId>, Error> {
     let start = start(&MemoryFiles::read(cgroup));
     let name = cgroup.path().file_name().unwrap_or_default().to_string_lossy();
     let is_populated = cgroup.is_populated().unwrap_or(true);
-    match counting
-        .probe
-        .track_below(above, cgroup.id(), &name, start, is_populated)
-    {
+    let mut probe = counting.probe.borrow_mut();
+    match probe.track_below(above, cgroup.id(), &name, start, is_populated) {
         // None where it was born since the target was tracked: then all below it were, too.
         Ok(slot) => Ok(slot),
         Err(Error::TableFull { .. }) => Ok(None),

@@ -161,7 +161,10 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
         told: told(&cgroup, TargetKind::Job, None, None),
         slurm: SlurmJob {
             job_id: Some(here.shown.to_string()),
-            facts: facts::told(&here, &host),
+            facts: here
+                .facts
+                .as_ref()
+                .map(|facts| facts::told(facts, here.place.node.as_deref(), &host)),
             why_no_facts: Some(match &asked {
                 Ok(_) => "Slurm does not know this job, or no more".to_owned(),
                 Err(unknown) => unknown.to_string(),

@@ -21,6 +21,7 @@ use std::fmt;
 use super::Cgroup;
 use crate::job::id::{Sluid, checked_job, number};
 pub use path::JobPath;
+pub use places::Nest;
 pub use procs::ToldIds;
 pub use role::{Role, role};
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::number;
 
 /// Slurm's `SLURM_MAX_NORMAL_STEP_ID`.
@@ -12,7 +14,7 @@ const MAX_STEP: u32 = 0xffff_fff0;
 const COMPONENTS: std::ops::Range<u32> = 0..128;
 
 /// A step of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum StepName {
     /// The batch script.
     Batch,
@@ -82,7 +84,7 @@ impl fmt::Display for StepName {
 }
 
 /// A task of a step, by the name of its cgroup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskName {
     /// The nth task of the step on this node, from 0.
     Number(u32),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::Unknown;
 use super::files::Files;
 use crate::job::cgroup::{Cgroup, CgroupDir, Controller, Version};
@@ -11,7 +13,7 @@ use crate::job::kernfile;
 const MAX_CPUS: u64 = 1 << 16;
 
 /// The CPU time of a cgroup and all below it at one moment. What is not known is `None`, with the reason in `unknown`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuFiles {
     /// CPU time since the cgroup was made.
     pub usage_ns: Option<u64>,
@@ -45,11 +47,25 @@ impl CpuFiles {
             .or_else(cpus_online);
         if read.cpus.is_none() {
             read.unknown.insert(
-                "cpus",
+                "cpus".into(),
                 "neither a cpuset nor the list of online processors could be read".to_owned(),
             );
         }
         read
+    }
+
+    /// As of a cgroup that has not used any.
+    pub fn empty(&mut self) {
+        let times = [
+            &mut self.usage_ns,
+            &mut self.throttled_ns,
+            &mut self.throttled_periods,
+        ];
+        times.into_iter().flatten().for_each(|time| *time = 0);
+        self.per_cpu_usage_ns
+            .iter_mut()
+            .flatten()
+            .for_each(|time| *time = 0);
     }
 
     /// Processors that the cgroup may use, by its cpuset and its quota.
@@ -80,7 +96,7 @@ impl CpuFiles {
             .get("usage_usec")
             .map(|usec| usec.saturating_mul(1000));
         files.unknown.insert(
-            "per_cpu_usage_ns",
+            "per_cpu_usage_ns".into(),
             "cgroup version 2 does not tell CPU time per processor".to_owned(),
         );
         Self {
@@ -92,7 +108,7 @@ impl CpuFiles {
 
     fn no_usage() -> Self {
         let reason = "the target has no cgroup of its own in a hierarchy that counts CPU time";
-        let unknown = ["usage_ns", "per_cpu_usage_ns"].map(|field| (field, reason.to_owned()));
+        let unknown = ["usage_ns", "per_cpu_usage_ns"].map(|field| (field.into(), reason.to_owned()));
         Self {
             unknown: Unknown::from(unknown),
             ..Self::default()
@@ -104,10 +120,10 @@ impl CpuFiles {
             || Err("the target has no cgroup of its own in a hierarchy that limits CPU time".to_owned());
         let (time, periods) = dir.map_or_else(|| (none(), none()), throttling);
         self.throttled_ns = time
-            .map_err(|reason| self.unknown.insert("throttled_ns", reason))
+            .map_err(|reason| self.unknown.insert("throttled_ns".into(), reason))
             .ok();
         self.throttled_periods = periods
-            .map_err(|reason| self.unknown.insert("throttled_periods", reason))
+            .map_err(|reason| self.unknown.insert("throttled_periods".into(), reason))
             .ok();
     }
 }

@@ -58,6 +58,8 @@ impl<'a> Files<'a> {
 
     /// The value of `field`, or `None` with the reason kept.
     pub fn keep<T>(&mut self, field: &'static str, value: Result<T, String>) -> Option<T> {
-        value.map_err(|reason| self.unknown.insert(field, reason)).ok()
+        value
+            .map_err(|reason| self.unknown.insert(field.into(), reason))
+            .ok()
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::files::Files;
 use crate::job::cgroup::{Cgroup, CgroupDir, Controller, Version};
 
@@ -47,7 +49,7 @@ impl LimitLevel {
 }
 
 /// The lowest limit that holds for a cgroup.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveLimit {
     /// The limit.
     pub bytes: u64,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::Unknown;
 use super::files::{Files, Keyed};
 use crate::job::cgroup::{Cgroup, Controller, Version};
@@ -11,7 +13,7 @@ use crate::sampled::procfs::SharedOut;
 const KERNEL_PARTS: [&str; 4] = ["kernel_stack", "pagetables", "percpu", "slab"];
 
 /// The memory of a cgroup and all below it at one moment. What is not known is `None`, with the reason in `unknown`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryFiles {
     /// Anonymous memory.
     pub anon_bytes: Option<u64>,
@@ -46,10 +48,18 @@ pub struct MemoryFiles {
 impl MemoryFiles {
     /// Reads the files of `cgroup` once. The kernel's counters are read first, the statistics after them.
     pub fn read(cgroup: &Cgroup) -> Self {
-        match cgroup.dir(Controller::Memory) {
-            Some(dir) if dir.version == Version::V1 => Self::read_v1(&dir.path),
-            Some(dir) => Self::read_v2(&dir.path),
-            None => Self::none("the target has no cgroup of its own in a hierarchy that counts memory"),
+        let Some(dir) = cgroup.dir(Controller::Memory) else {
+            return Self::none("the target has no cgroup of its own in a hierarchy that counts memory");
+        };
+        let read = match dir.version {
+            Version::V1 => Self::read_v1(&dir.path),
+            Version::V2 => Self::read_v2(&dir.path),
+        };
+        // Another may have been made in its place, of the same name.
+        if cgroup.exists() {
+            read
+        } else {
+            Self::none("the cgroup was removed")
         }
     }
 
@@ -74,7 +84,7 @@ impl MemoryFiles {
                 Some(_) => read.unknown.remove(key),
                 None => read
                     .unknown
-                    .insert(key, "no process of the target could be read".to_owned()),
+                    .insert(key.into(), "no process of the target could be read".to_owned()),
             };
         }
         read
@@ -179,7 +189,7 @@ impl MemoryFiles {
         Self {
             unknown: FIELDS
                 .into_iter()
-                .map(|field| (field, reason.to_owned()))
+                .map(|field| (field.into(), reason.to_owned()))
                 .collect(),
             ..Self::default()
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{JobDirName, JobPath, JobPlace, NodePart, is_slice, procs, uid_of};
 use crate::job::cgroup::hierarchies::Hierarchy;
 use crate::job::cgroup::membership::{self, Membership};
-use crate::job::cgroup::{CgroupError, Hierarchies, Version, kernfile};
+use crate::job::cgroup::{CgroupError, Controller, Hierarchies, Version, kernfile};
 use crate::job::id::StepName;
 
 /// Slices are nested two or three deep; `user.slice` and what users may make in theirs is not gone into any further.
@@ -101,6 +101,59 @@ impl Hierarchies {
     }
 }
 
+impl Hierarchies {
+    /// Where directories of jobs are made in the hierarchy that counts memory, what is above those too.
+    pub fn slurm_nests(&self) -> Result<Vec<Nest>, CgroupError> {
+        let version = self.version_of(Controller::Memory);
+        let root = self.mount_point_of(Controller::Memory);
+        let tree = version
+            .zip(root)
+            .and_then(|(version, root)| Tree::at(version, root));
+        tree.map_or(Ok(Vec::new()), |tree| {
+            let mut nests = tree.nests()?;
+            nests.retain(|nest| tree.is_ours(&nest.dir));
+            Ok(nests)
+        })
+    }
+}
+
+/// A directory below which Slurm makes those of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nest {
+    /// The directory.
+    pub dir: PathBuf,
+    /// How many levels below it; 1: directly.
+    pub levels: u32,
+    /// Whether only in a child of it whose name begins with `slurm`: it is not Slurm's own.
+    pub slurm_alone: bool,
+    node: Option<String>,
+    uid: Option<u32>,
+}
+
+impl Nest {
+    /// One of Slurm's, in which jobs are.
+    fn of(dir: PathBuf, node: NodePart<'_>) -> Self {
+        Self {
+            dir,
+            levels: 1,
+            slurm_alone: false,
+            node: node.to_owned(),
+            uid: None,
+        }
+    }
+
+    /// One in which Slurm makes its own.
+    fn above(dir: PathBuf, levels: u32) -> Self {
+        Self {
+            dir,
+            levels,
+            slurm_alone: true,
+            node: None,
+            uid: None,
+        }
+    }
+}
+
 impl JobPlace {
     /// The steps that have a cgroup here.
     pub fn steps(&self) -> Result<Vec<StepName>, CgroupError> {
@@ -138,18 +191,10 @@ fn jobs_in(hierarchy: &Hierarchy) -> Result<Vec<JobPath>, CgroupError> {
     let Some(mount) = hierarchy.mounts().next() else {
         return Ok(Vec::new());
     };
-    let Ok(root) = fs::metadata(&mount.point) else {
+    let Some(tree) = Tree::at(hierarchy.version, &mount.point) else {
         return Ok(Vec::new());
     };
-    let tree = Tree {
-        version: hierarchy.version,
-        owner: root.uid(),
-        root: mount.point.clone(),
-    };
-    let mut jobs = match hierarchy.version {
-        Version::V1 => tree.jobs_v1()?,
-        Version::V2 => tree.jobs_v2()?,
-    };
+    let mut jobs = tree.jobs()?;
     for job in &mut jobs {
         if let Some(inside) = mount.inside_of(&job.job) {
             job.job = inside;
@@ -167,9 +212,26 @@ struct Tree {
 }
 
 impl Tree {
-    /// `slurm[_NODE]/uid_U/job_J`, with the directories as [`JobPath::job`].
-    fn jobs_v1(&self) -> Result<Vec<JobPath>, CgroupError> {
-        let mut jobs = Vec::new();
+    /// That below a mount point; `None` where nothing is there.
+    fn at(version: Version, root: &Path) -> Option<Self> {
+        Some(Self {
+            version,
+            owner: fs::metadata(root).ok()?.uid(),
+            root: root.to_path_buf(),
+        })
+    }
+
+    /// Where Slurm makes directories of jobs, or will.
+    fn nests(&self) -> Result<Vec<Nest>, CgroupError> {
+        match self.version {
+            Version::V1 => self.nests_v1(),
+            Version::V2 => self.nests_v2(),
+        }
+    }
+
+    /// `slurm[_NODE]/uid_U/job_J`
+    fn nests_v1(&self) -> Result<Vec<Nest>, CgroupError> {
+        let mut nests = vec![Nest::above(self.root.clone(), 3)];
         for slurm in names_in(&self.root)? {
             let Some(node) = NodePart::of_v1(&slurm) else {
                 continue;
@@ -177,53 +239,64 @@ impl Tree {
             let slurm = self.root.join(&slurm);
             for user in names_in(&slurm)? {
                 let Some(uid) = uid_of(&user) else { continue };
-                self.add_jobs(&slurm.join(&user), node, Some(uid), &mut jobs)?;
+                nests.push(Nest {
+                    uid: Some(uid),
+                    ..Nest::of(slurm.join(&user), node)
+                });
             }
+            nests.push(Nest {
+                levels: 2,
+                ..Nest::of(slurm, node)
+            });
         }
-        Ok(jobs)
+        Ok(nests)
     }
 
-    /// `SLICE…/[NODE_]slurmstepd.scope/{job_J,SLUID}`, likewise.
-    fn jobs_v2(&self) -> Result<Vec<JobPath>, CgroupError> {
-        let mut jobs = Vec::new();
+    /// `SLICE…/[NODE_]slurmstepd.scope/{job_J,SLUID}`
+    fn nests_v2(&self) -> Result<Vec<Nest>, CgroupError> {
+        let mut nests = Vec::new();
         let mut slices = vec![self.root.clone()];
         for depth in 0..=MAX_SLICES {
             let mut below = Vec::new();
-            for slice in &slices {
-                for name in names_in(slice)? {
+            for slice in slices {
+                for name in names_in(&slice)? {
                     let path = slice.join(&name);
                     if let Some(node) = NodePart::of_v2(&name) {
-                        self.add_jobs(&path, node, None, &mut jobs)?;
+                        nests.push(Nest::of(path, node));
                     } else if depth < MAX_SLICES && is_slice(&name) && self.is_ours(&path) {
                         below.push(path);
                     }
                 }
+                nests.push(Nest::above(slice, 2));
             }
             slices = below;
+        }
+        Ok(nests)
+    }
+
+    /// The directories of jobs that are there, as [`JobPath::job`].
+    fn jobs(&self) -> Result<Vec<JobPath>, CgroupError> {
+        let mut jobs = Vec::new();
+        for nest in self.nests()?.iter().filter(|nest| nest.levels == 1) {
+            self.add_jobs(nest, &mut jobs)?;
         }
         Ok(jobs)
     }
 
-    /// Adds the jobs whose directories are in `dir`.
-    fn add_jobs(
-        &self,
-        dir: &Path,
-        node: NodePart<'_>,
-        uid: Option<u32>,
-        jobs: &mut Vec<JobPath>,
-    ) -> Result<(), CgroupError> {
-        if !self.is_ours(dir) {
+    /// Adds the jobs whose directories are in one.
+    fn add_jobs(&self, nest: &Nest, jobs: &mut Vec<JobPath>) -> Result<(), CgroupError> {
+        if !self.is_ours(&nest.dir) {
             return Ok(());
         }
-        for name in names_in(dir)? {
-            let path = dir.join(&name);
+        for name in names_in(&nest.dir)? {
+            let path = nest.dir.join(&name);
             if let Some(name) = JobDirName::from_dir(&name)
                 && self.is_ours(&path)
             {
                 jobs.push(JobPath {
                     version: self.version,
-                    node: node.to_owned(),
-                    uid,
+                    node: nest.node.clone(),
+                    uid: nest.uid,
                     name,
                     job: path,
                     below: PathBuf::new(),

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::job::cgroup::Version;
 use crate::job::id::{StepName, TaskName};
 
 /// What a cgroup is within a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The job itself.
     Job,

@@ -1,0 +1,186 @@
+//! The directory of the records: whoever may write to it may be somebody else, and put anything there.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags, fsetxattr, fstat, open, openat, renameat, statat};
+
+use crate::error::Error;
+
+/// Records of earlier runs of one job that are kept: 1, 2, …
+const MOST_EARLIER: u32 = 100;
+/// Others may go through the directory, to a file that they know the name of, and not list it.
+const DIR_MODE: u32 = 0o711;
+
+/// A directory of records that only this user can write to.
+#[derive(Debug)]
+pub struct Dir {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Dir {
+    /// Opens it, and makes it where it is not there. One that others can write to is refused.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let output = |source: io::Error| Error::Output {
+            path: path.to_owned(),
+            source,
+        };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(DIR_MODE)
+            .create(path)
+            .map_err(output)?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = open(path, flags, Mode::empty()).map_err(|error| output(error.into()))?;
+        let found = fstat(&fd).map_err(|error| output(error.into()))?;
+        let own = rustix::process::geteuid().as_raw();
+        if (found.st_uid != own && found.st_uid != 0) || found.st_mode & 0o022 != 0 {
+            return Err(anyhow!(
+                "{} is not used for records: others can write to it: `chown root {0}; chmod 711 {0}`",
+                path.display()
+            )
+            .into());
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            fd,
+        })
+    }
+
+    /// The path of a file in it.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A new file for `job`, to be appended to, that only this user and `reader` can read, and its name. What is left of an
+    /// earlier run of that job keeps a name of its own.
+    pub fn create(&self, job: &str, reader: Option<u32>) -> io::Result<(String, File)> {
+        let name = format!("{job}.jsonl");
+        self.set_aside(job, &name)?;
+        let flags = OFlags::CREATE | OFlags::EXCL;
+        let file = self.open_file(&name, flags)?;
+        if let Some(reader) = reader {
+            let_read(&file, reader)?;
+        }
+        Ok((name, file))
+    }
+
+    /// A file that is there, to be appended to, and whether its last line has no end.
+    pub fn resume(&self, name: &str) -> io::Result<(File, bool)> {
+        let file = self.open_file(name, OFlags::empty())?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.nlink() != 1 {
+            return Err(io::Error::other("it is no plain file"));
+        }
+        let Some(last) = metadata.len().checked_sub(1) else {
+            return Ok((file, false));
+        };
+        let mut byte = [0];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, last)?;
+        Ok((file, byte != [b'\n']))
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    fn set_aside(&self, job: &str, name: &str) -> io::Result<()> {
+        if !self.has(name) {
+            return Ok(());
+        }
+        let names = (1..MOST_EARLIER).map(|number| format!("{job}.{number}.jsonl"));
+        let aside = { names }.find(|name| !self.has(name));
+        let aside = aside.unwrap_or_else(|| format!("{job}.{MOST_EARLIER}.jsonl"));
+        Ok(renameat(&self.fd, name, &self.fd, aside)?)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+}
+
+/// Lets one user read a file that belongs to this one, who could not be kept from changing it if it were the user's own:
+/// an access control list (acl(5)) in the form of `linux/posix_acl_xattr.h`.
+fn let_read(file: &File, uid: u32) -> io::Result<()> {
+    const VERSION: u32 = 2;
+    const NO_ID: u32 = u32::MAX;
+    // Tag, permission, id: owner, this user, the group, the most that the two before may, others.
+    let entries: [(u16, u16, u32); 5] = [
+        (0x01, 6, NO_ID),
+        (0x02, 4, uid),
+        (0x04, 0, NO_ID),
+        (0x10, 4, NO_ID),
+        (0x20, 0, NO_ID),
+    ];
+    let mut list = VERSION.to_le_bytes().to_vec();
+    for (tag, permission, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(permission.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    Ok(fsetxattr(
+        file,
+        "system.posix_acl_access",
+        &list,
+        XattrFlags::empty(),
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn an_earlier_record_is_set_aside_and_a_torn_line_is_seen() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let dir = Dir::open(&temp.path().join("jobs")).expect("made");
+        for text in ["first\n", "second\n", "torn"] {
+            let (name, mut file) = dir.create("7", None).expect("a file");
+            assert_eq!(name, "7.jsonl");
+            file.write_all(text.as_bytes()).expect("written");
+        }
+        let text = |name: &str| fs::read_to_string(dir.path_of(name)).expect("there");
+        assert_eq!(
+            (text("7.1.jsonl"), text("7.2.jsonl")),
+            ("first\n".to_owned(), "second\n".to_owned())
+        );
+        assert!(dir.resume("7.jsonl").expect("there").1);
+        assert!(!dir.resume("7.1.jsonl").expect("there").1);
+    }
+
+    #[test]
+    fn what_others_put_there_is_not_followed() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let dir = Dir::open(temp.path()).expect("there");
+        fs::write(temp.path().join("target"), "kept").expect("written");
+        std::os::unix::fs::symlink("target", temp.path().join("8.jsonl")).expect("linked");
+        assert!(dir.resume("8.jsonl").is_err());
+        let (_, mut file) = dir.create("8", None).expect("the link is set aside");
+        file.write_all(b"new").expect("written");
+        assert_eq!(
+            fs::read_to_string(temp.path().join("target")).expect("there"),
+            "kept"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_to_is_refused() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(temp.path(), mode).expect("changed");
+        let refusal = Dir::open(temp.path()).expect_err("refused").to_string();
+        assert!(refusal.contains("chmod 711"), "{refusal}");
+    }
+}

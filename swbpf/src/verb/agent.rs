@@ -1,0 +1,69 @@
+//! `sw-bpf agent`: records every job of this node, from its birth to its end, and goes on where it was killed.
+
+mod birth;
+mod jobs;
+mod state;
+
+use std::{path::Path, process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use super::{
+    listen::{notices, readable},
+    meter::SETTLE,
+    signals::Signals,
+};
+use crate::{
+    cli::{self, ForcedSource},
+    error::Error,
+    job::cgroup::Hierarchies,
+    out,
+};
+use jobs::Jobs;
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Records until a signal ends it; counting goes on after that, and what was born meanwhile is taken up by the next agent.
+pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    let signals = Signals::catch()?;
+    let hierarchies = Hierarchies::detect()?;
+    let mut jobs = Jobs::begin(hierarchies, asked, force)?;
+    let waiting = notices(&jobs.probe())?;
+    note(&format!(
+        "records the jobs of this host in {}",
+        asked.records.display()
+    ));
+    let mut looks = interval_at(Instant::now() + LOOK, LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        let timed = jobs.timed();
+        tokio::select! {
+            signal = signals.next() => {
+                signal.context("read a signal")?;
+                break;
+            }
+            result = readable(Some(&waiting)) => {
+                result.context("wait for notices of the kernel programs")?;
+                jobs.hear()?;
+            }
+            Some(said) = jobs.said() => jobs.learn(said),
+            () = sleep(SETTLE), if jobs.is_settling() => jobs.settle()?,
+            () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
+            _ = looks.tick() => jobs.look()?,
+        }
+    }
+    jobs.leave();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says on standard error what an operator should know; the agent goes on.
+fn note(what: &str) {
+    out::tell_aside(&format!("sw-bpf: note: {what}\n"));
+}
+
+/// The directory of the socket: what is in it is gone with the next start of the host.
+fn run_dir(socket: &Path) -> &Path {
+    socket.parent().unwrap_or(Path::new("/"))
+}

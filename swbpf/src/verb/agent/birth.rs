@@ -1,0 +1,238 @@
+//! Where jobs are born, and what is born there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{DirEntryExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::Error,
+    fold::SlurmJob,
+    job::{
+        cgroup::{
+            Cgroup, Controller, Hierarchies, Version,
+            slurm::{JobDirName, JobPlace},
+        },
+        id::JobId,
+    },
+    probe::{Top, Watch},
+    snapshot::TargetKind,
+    verb::target::{Chosen, OfJob, told},
+};
+
+/// Directories that are looked at in one.
+const MAX_LISTED: usize = 65_536;
+/// Longest name of a record of what is no job.
+const MAX_NAME: usize = 64;
+
+/// A cgroup below which targets are born.
+#[derive(Debug, Clone)]
+pub struct Nest {
+    dir: PathBuf,
+    watch: Watch,
+}
+
+/// All of them, by their ids.
+#[derive(Debug, Default)]
+pub struct Nests {
+    known: BTreeMap<u64, Nest>,
+    asked: Vec<PathBuf>,
+    /// Ids of those that were asked for.
+    asked_ids: Vec<u64>,
+}
+
+/// A target that was found.
+pub struct Born {
+    /// What is measured.
+    pub chosen: Chosen,
+    /// What its record is named by.
+    pub name: String,
+    /// Whose job it is, where that is known yet.
+    pub uid: Option<u32>,
+    /// How Slurm is asked for it.
+    pub id: Option<JobId>,
+}
+
+impl Nests {
+    /// Those of Slurm, and these cgroups: each cgroup right below one of them is a target.
+    pub fn of(hierarchies: &Hierarchies, asked: &[PathBuf]) -> Result<Self, Error> {
+        let mut nests = Self::default();
+        for path in asked {
+            let cgroup = hierarchies.cgroup_at(path)?;
+            nests.asked.push(cgroup.path().to_path_buf());
+            nests.asked_ids.push(cgroup.id());
+        }
+        Ok(nests)
+    }
+
+    /// Those that have come since the last look, with their ids.
+    pub fn new_ones(&mut self, hierarchies: &Hierarchies) -> Result<Vec<(u64, Watch)>, Error> {
+        let slurms = hierarchies.slurm_nests()?.into_iter().map(|nest| Nest {
+            watch: Watch {
+                levels: nest.levels,
+                follow: levels_of_job(hierarchies),
+                slurm_alone: nest.slurm_alone,
+            },
+            dir: nest.dir,
+        });
+        let asked = self.asked.iter().map(|dir| Nest {
+            dir: dir.clone(),
+            watch: Watch {
+                levels: 1,
+                follow: 0,
+                slurm_alone: false,
+            },
+        });
+        let mut there = BTreeMap::new();
+        for nest in slurms.chain(asked) {
+            if let Ok(metadata) = fs::metadata(&nest.dir) {
+                there.insert(metadata.ino(), nest);
+            }
+        }
+        let is_new = |(id, _): &(&u64, &Nest)| !self.known.contains_key(*id);
+        let new = there
+            .iter()
+            .filter(is_new)
+            .map(|(id, nest)| (*id, nest.watch))
+            .collect();
+        self.known = there;
+        Ok(new)
+    }
+
+    /// The directory of a target by its id; `None` where it has gone.
+    pub fn find(&self, id: u64) -> Option<PathBuf> {
+        self.known
+            .values()
+            .find_map(|nest| search(&nest.dir, nest.watch.levels, nest.watch.slurm_alone, id))
+    }
+
+    /// The targets that are there.
+    pub fn existing(&self, hierarchies: &Hierarchies) -> Result<Vec<PathBuf>, Error> {
+        let mut found: Vec<PathBuf> = Vec::new();
+        for place in hierarchies.slurm_jobs()? {
+            found.push(place.cgroup.path().to_path_buf());
+        }
+        for dir in &self.asked {
+            found.extend(subdirectories(dir).map(|(path, _)| path));
+        }
+        Ok(found)
+    }
+
+    /// What the cgroup of a directory is; `None` where it has gone, or is neither a job nor below what was asked for.
+    pub fn identify(&self, hierarchies: &Hierarchies, dir: &Path, from_birth: bool) -> Option<Born> {
+        let cgroup = hierarchies.cgroup_at(dir).ok()?;
+        match hierarchies.slurm_job_at(dir).ok()? {
+            Some((place, below)) if below.as_os_str().is_empty() => Some(job(cgroup, place, from_birth)),
+            _ => {
+                let above = cgroup.path().parent()?;
+                self.asked
+                    .iter()
+                    .any(|asked| asked == above)
+                    .then(|| other(cgroup, from_birth))
+            }
+        }
+    }
+}
+
+impl Nests {
+    /// A target that was removed before it was looked at, by what its slot tells; `None` where it is neither a job nor below
+    /// what was asked for.
+    pub fn removed(&self, hierarchies: &Hierarchies, top: &Top) -> Option<Born> {
+        let version = hierarchies.version_of(Controller::Memory)?;
+        let root = hierarchies.mount_point_of(Controller::Memory)?.to_path_buf();
+        let nest = self.known.get(&top.above_id);
+        let dir = nest.map_or(root.as_path(), |nest| nest.dir.as_path());
+        let cgroup = Cgroup::removed(dir.join(&top.name), top.cgroup_id, version, root.clone());
+        if self.asked_ids.contains(&top.above_id) {
+            return Some(other(cgroup, true));
+        }
+        let place = JobPlace {
+            name: JobDirName::from_dir(&top.name)?,
+            node: None,
+            uid: None,
+            cgroup: cgroup.clone(),
+        };
+        Some(job(cgroup, place, true))
+    }
+}
+
+fn job(cgroup: Cgroup, place: JobPlace, from_birth: bool) -> Born {
+    let name = place.name.to_string();
+    Born {
+        uid: place.uid,
+        id: name.parse().ok(),
+        chosen: Chosen {
+            told: told(&cgroup, TargetKind::Job, None, None),
+            slurm: SlurmJob {
+                job_id: Some(name.clone()),
+                facts: None,
+                why_no_facts: Some("Slurm has not answered yet".to_owned()),
+                started: None,
+            },
+            job: Some(OfJob {
+                place,
+                below: PathBuf::new(),
+            }),
+            from_birth,
+            stand_in: None,
+            cgroup,
+        },
+        name,
+    }
+}
+
+fn other(cgroup: Cgroup, from_birth: bool) -> Born {
+    let last = cgroup.path().file_name().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = last.chars().take(MAX_NAME).map(plain).collect();
+    Born {
+        uid: None,
+        id: None,
+        name: format!("cgroup-{name}"),
+        chosen: Chosen {
+            told: told(&cgroup, TargetKind::Cgroup, None, None),
+            slurm: SlurmJob::default(),
+            job: None,
+            from_birth,
+            stand_in: None,
+            cgroup,
+        },
+    }
+}
+
+/// Levels below a job that are told on their own.
+fn levels_of_job(hierarchies: &Hierarchies) -> u32 {
+    match hierarchies.version_of(Controller::Memory) {
+        Some(Version::V2) => 3,
+        _ => 2,
+    }
+}
+
+fn search(dir: &Path, levels: u32, slurm_alone: bool, id: u64) -> Option<PathBuf> {
+    let is_apt = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !slurm_alone || name.starts_with("slurm")
+    };
+    let mut below = subdirectories(dir).filter(|(path, _)| is_apt(path));
+    if levels <= 1 {
+        return below.find(|(_, found)| *found == id).map(|(path, _)| path);
+    }
+    below.find_map(|(path, _)| search(&path, levels - 1, false, id))
+}
+
+/// The directories in one, with their inode numbers.
+fn subdirectories(dir: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+    let entries = fs::read_dir(dir).into_iter().flatten().map_while(Result::ok);
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| (entry.path(), entry.ino()))
+        .take(MAX_LISTED)
+}

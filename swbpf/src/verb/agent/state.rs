@@ -1,0 +1,105 @@
+//! What the next agent needs to go on: a file for each job, on a file system that is new with each start of the host.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{error::Error, job::kernfile, verb::meter::Saved};
+
+/// Longest file: a job of many steps has some hundred kilobytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// One job as an agent leaves it.
+#[derive(Debug, Deserialize)]
+pub struct Left {
+    /// Its id.
+    pub job: String,
+    /// Name of the file of its record.
+    pub record: Option<String>,
+    /// The measurement.
+    pub saved: Saved,
+}
+
+#[derive(Serialize)]
+struct Leaving<'a> {
+    job: &'a str,
+    record: Option<&'a str>,
+    saved: &'a RawValue,
+}
+
+/// The directory of the files.
+pub struct States {
+    dir: PathBuf,
+}
+
+impl States {
+    /// Opens it, and makes it where it is not there.
+    pub fn open(dir: PathBuf) -> Result<Self, Error> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.with_context(|| format!("make {}", dir.display()))?;
+        Ok(Self { dir })
+    }
+
+    /// Keeps one in place of what was kept of it before: whole or not at all.
+    pub fn keep(
+        &self,
+        cgroup_id: u64,
+        job: &str,
+        record: Option<&str>,
+        saved: &RawValue,
+    ) -> Result<(), Error> {
+        let text = serde_json::to_vec(&Leaving { job, record, saved }).context("save a measurement")?;
+        let new = self.dir.join("new");
+        let write = || {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            options.open(&new)?.write_all(&text)?;
+            fs::rename(&new, self.path(cgroup_id))
+        };
+        write().map_err(|source| Error::Output {
+            path: self.path(cgroup_id),
+            source,
+        })
+    }
+
+    /// Forgets one.
+    pub fn forget(&self, cgroup_id: u64) {
+        // One that cannot be removed is of no job when the next agent looks, and is removed then.
+        let _ = fs::remove_file(self.path(cgroup_id));
+    }
+
+    /// All that were left, by the ids of their cgroups; what cannot be read is told in its place.
+    pub fn all(&self) -> Result<BTreeMap<u64, Result<Left, Error>>, Error> {
+        let entries = fs::read_dir(&self.dir).with_context(|| format!("list {}", self.dir.display()))?;
+        let mut all = BTreeMap::new();
+        for entry in entries.map_while(Result::ok) {
+            let path = entry.path();
+            let id = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            if let Some(id) = id {
+                all.insert(id, read(&path));
+            }
+        }
+        Ok(all)
+    }
+
+    fn path(&self, cgroup_id: u64) -> PathBuf {
+        self.dir.join(format!("{cgroup_id}.json"))
+    }
+}
+
+fn read(path: &Path) -> Result<Left, Error> {
+    let text = match kernfile::read_up_to(path, MAX_BYTES) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(anyhow!("it is gone").into()),
+        Err(error) => return Err(anyhow!(error).context(format!("read {}", path.display())).into()),
+    };
+    Ok(serde_json::from_slice(&text).with_context(|| format!("{} is of another version", path.display()))?)
+}

@@ -1,0 +1,117 @@
+//! An agent that is killed, at any moment, and started again.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::measure::MIB;
+use support::need_bpf;
+use support::pace::scaled;
+
+use super::node::{Node, check_busy, check_peak};
+
+/// Kills, one for each job.
+const ROUNDS: u64 = 200;
+/// An agent lives so long at most: it takes about half of that to start in a build for tests.
+const LIFE_MS: u64 = 600;
+
+/// What each job was, by the kernel's own account.
+struct Truth {
+    name: String,
+    size: u64,
+    used_ns: Option<u64>,
+}
+
+/// Killed before, while and after jobs are born, run and end: each has the record that it would have without.
+#[test]
+fn nothing_is_lost_by_two_hundred_kills() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let mut jobs = Vec::new();
+    let begin = Instant::now();
+    for round in 0..ROUNDS {
+        let name = format!("job{round}");
+        let job = node.job(&name);
+        let size = 4 + round % 29;
+        // Another one in each round, in all phases of a life.
+        let life = Duration::from_millis((round * 137) % LIFE_MS);
+        let argument = format!("{size}M");
+        let running = job.start(&["anon", "--size", &argument, "--hold-ms", "40"]);
+        sleep(life);
+        node.kill();
+        assert!({ running }.finish().0.success());
+        job.run(&["anon", "--size", "2M", "--hold-ms", "1"]);
+        node.spawn();
+        jobs.push(Truth {
+            name,
+            size: size * MIB,
+            used_ns: job.used_ns(),
+        });
+        job.remove();
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    sleep(scaled(Duration::from_secs(2)));
+    for truth in &jobs {
+        let summary = node.summary(&format!("cgroup-{}", truth.name));
+        assert!(summary.coverage.from_start, "{}", truth.name);
+        check_peak(&summary, truth.size);
+        check_busy(&summary, truth.used_ns);
+        assert_eq!(summary.processes.ended, Some(2), "{}", truth.name);
+    }
+    println!("{ROUNDS} kills in {seconds:.1} s");
+}
+
+/// What was told before is told after: the begin, the time, the kills for want of memory.
+#[test]
+fn a_job_goes_on_where_it_was() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("on");
+    job.run(&["anon", "--size", "30M", "--hold-ms", "20"]);
+    node.wait_for_line("cgroup-on");
+    sleep(scaled(Duration::from_millis(1500)));
+    let before = node.lines("cgroup-on").pop().expect("a line");
+    node.kill();
+    node.start();
+    job.remove();
+    let after = node.summary("cgroup-on");
+    assert_eq!(after.coverage.from, before.coverage.from);
+    assert!(after.coverage.from_start);
+    assert_eq!(after.memory.needed_peak_bytes, before.memory.needed_peak_bytes);
+    let (before, after) = (before.memory.peak, after.memory.peak);
+    let (before, after) = (before.expect("a peak"), after.expect("a peak"));
+    let apart = (after.at_seconds - before.at_seconds).abs();
+    assert!(apart <= before.at_error_seconds, "{apart} s");
+}
+
+/// Programs of another layout are not taken over: counting begins anew, and the operator and the record say so.
+#[test]
+fn programs_of_another_layout_are_replaced() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("old");
+    let mut held = job.start(&["hold", "--size", "20M"]);
+    held.ready();
+    node.wait_for_line("cgroup-old");
+    assert_eq!(node.end(), Some(0));
+    let loaded = node.dir("run/loaded.json");
+    let text = fs::read_to_string(&loaded).expect("a description");
+    fs::write(&loaded, text.replacen("\"abi\":", "\"abi\":9", 1)).expect("written");
+    node.start();
+    support::measure::wait_until("a note", || node.told().contains("counting begins anew"));
+    held.finish();
+    job.remove();
+    let summary = node.summary("cgroup-old");
+    assert!(!summary.coverage.from_start);
+    let pins = fs::read_dir(node.dir("bpf/pins")).expect("pins").count();
+    assert_eq!(pins, 1, "the programs before are gone");
+}
