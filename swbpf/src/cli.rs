@@ -1,5 +1,7 @@
 //! What was typed, as typed values.
 
+mod agent;
+mod codes;
 mod hints;
 mod quantity;
 
@@ -11,8 +13,9 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::error::{EXIT_CODES, EXIT_CODES_OF_DOCTOR, EXIT_CODES_OF_RUN, Error};
+use crate::error::{EXIT_CODES_OF_DOCTOR, Error};
 use crate::job::id::{IdError, JobId};
+pub use agent::Agent;
 
 /// Length of a window where none is given.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -56,23 +59,6 @@ pub struct Run {
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
-}
-
-/// `sw-bpf agent`.
-#[derive(Debug, PartialEq, Eq, Args)]
-pub struct Agent {
-    /// Where clients meet it; in the same directory it keeps what the next agent needs to go on
-    #[arg(long, value_name = "PATH", default_value = "/run/sw-bpf/agent.sock")]
-    pub socket: PathBuf,
-    /// Directory of the records: one file for each job
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/sw-bpf/jobs")]
-    pub records: PathBuf,
-    /// Directory of a BPF file system, in which what counts outlives the agent
-    #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/sw-bpf")]
-    pub pin_dir: PathBuf,
-    /// Record each cgroup below this one too, beside the jobs of Slurm; may be given several times
-    #[arg(long, value_name = "CGROUP")]
-    pub watch: Vec<PathBuf>,
 }
 
 /// `sw-bpf doctor`.
@@ -168,7 +154,7 @@ impl ForcedSource {
 
 /// Exact memory peak and busy cores of a Slurm job, or of any command or cgroup, counted in the kernel
 #[derive(Debug, Parser)]
-#[command(name = "sw-bpf", version, after_help = exit_codes())]
+#[command(name = "sw-bpf", version, after_help = codes::exit_codes())]
 #[command(override_usage = "sw-bpf [JOB]\n       \
     sw-bpf attach [--json FILE] [JOB | --cgroup PATH | --pid PID]\n       \
     sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
@@ -405,18 +391,6 @@ fn record() -> impl TypedValueParser<Value = PathBuf> {
             Ok(path)
         }
     })
-}
-
-/// The end of `--help`.
-fn exit_codes() -> String {
-    let codes = EXIT_CODES
-        .iter()
-        .map(|(code, meaning)| format!("{code:>5}  {meaning}"));
-    let codes: Vec<_> = codes.collect();
-    format!(
-        "Exit codes:\n{}\n\n{EXIT_CODES_OF_RUN}\n\n{EXIT_CODES_OF_DOCTOR}",
-        codes.join("\n")
-    )
 }
 
 #[cfg(test)]

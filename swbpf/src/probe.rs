@@ -4,6 +4,7 @@ mod below;
 mod climb;
 mod drain;
 mod load;
+mod losses;
 mod maps;
 mod notice;
 mod pins;
@@ -13,8 +14,9 @@ mod track;
 mod trial;
 
 pub use below::{Below, Top};
-pub use drain::{BucketReading, Ended, Histograms, Losses, PeakReading, Peek, SlotReading};
+pub use drain::{BucketReading, Ended, Histograms, PeakReading, Peek, SlotReading};
 pub use load::{Floor, Probe, Room};
+pub use losses::Losses;
 pub use notice::{LimitHit, Notice, What};
 pub use pins::{Pinned, Pins};
 pub use syscall::ProgramStats;

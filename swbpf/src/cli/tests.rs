@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::EXIT_CODES;
 
 fn typed(line: &str) -> Result<Invocation, Error> {
     parse(line.split(' ').map(OsString::from))

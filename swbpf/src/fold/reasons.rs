@@ -45,17 +45,7 @@ impl Fold {
             "needed_peak_samples",
             "not sampled",
         );
-        let no_bound = if memory.needed_bytes.is_some() && self.counted().is_some() {
-            match () {
-                () if self.base.is_deaf() => DEAF,
-                () if self.is_too_deep() => TOO_DEEP,
-                () => LOST,
-            }
-        } else if self.mark_is_lost && self.counted().is_none() {
-            MARK_LOST
-        } else {
-            &not_counted
-        };
+        let no_bound = self.why_no_bound(memory).unwrap_or(&not_counted);
         because.unless(memory.error_bound_bytes.is_some(), "error_bound_bytes", no_bound);
         because.unless(memory.levels.is_some(), "levels", &not_counted);
         because.unless(memory.timeline.is_some(), "timeline", &not_counted);
@@ -144,6 +134,16 @@ impl Fold {
             None => "only the kernel programs see who raised it",
         };
         because.unless(peak.raised_by.is_some(), "raised_by", untold);
+    }
+
+    fn why_no_bound(&self, memory: &Memory) -> Option<&'static str> {
+        match (self.counted(), memory.needed_bytes) {
+            (Some(_), Some(_)) if self.base.is_deaf() => Some(DEAF),
+            (Some(_), Some(_)) if self.is_too_deep() => Some(TOO_DEEP),
+            (Some(_), Some(_)) => Some(LOST),
+            (None, _) if self.mark_is_lost => Some(MARK_LOST),
+            _ => None,
+        }
     }
 
     fn why_not_counted(&self) -> String {

@@ -11,13 +11,7 @@ use swbpf_common::{
 };
 
 use super::{Probe, SlotId, track::monotonic_ns};
-use crate::{
-    error::Error,
-    kernel::{
-        ladder::{Counts, Rung},
-        layout,
-    },
-};
+use crate::{error::Error, kernel::layout};
 
 /// Tries to read a slot between two changes of it before a reading that mixes both is taken.
 const TRIES: usize = 16;
@@ -149,35 +143,6 @@ pub struct Histograms {
     pub timeline: Vec<BucketReading>,
 }
 
-/// What was lost since the programs were loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
-    /// Skipped runs of the program on LRU pages.
-    pub lruvec_misses: u64,
-    /// Skipped runs of the program on kernel memory that its twin did not see either.
-    pub state_misses: u64,
-    /// Skipped runs of all others.
-    pub other_misses: u64,
-    /// Whether changes of anonymous and shared memory can be among what is skipped.
-    pub lru_is_missable: bool,
-    /// Whether there may be skipped runs that are counted nowhere.
-    pub is_untold: bool,
-    /// Whether the kernel did not call the programs at all for a time.
-    pub is_deaf: bool,
-    /// Notices that found no room.
-    pub notices_dropped: u64,
-    /// Compare-exchange loops given up.
-    pub collisions: u64,
-    /// Switches to or from a slot that were not told and found at the next event.
-    pub unseen_switches: u64,
-    /// Cgroups that found no free slot: they count for the one above them alone.
-    pub without_slot: u64,
-    /// Targets that found no free slot as they were born.
-    pub without_target: u64,
-    /// Look-ups of a cgroup so deep that it is not known which slot it belongs to.
-    pub too_deep: u64,
-}
-
 impl Probe {
     /// Reads one slot, with all time until now.
     pub fn read(&self, slot: SlotId) -> Result<SlotReading, Error> {
@@ -237,35 +202,6 @@ impl Probe {
             bucket_ns: self.ticks.bucket_len_ns(),
             timeline: self.timeline(slot)?,
         })
-    }
-
-    /// Reads what was lost.
-    pub fn losses(&self) -> Result<Losses, Error> {
-        let mut losses = Losses {
-            lru_is_missable: self.lru_is_missable(),
-            is_deaf: self.is_deaf.get(),
-            is_untold: self.rung() == Rung::Kprobe,
-            ..Losses::default()
-        };
-        for (program, stats) in self.program_stats()? {
-            *match program.counts {
-                Counts::Lruvec => &mut losses.lruvec_misses,
-                Counts::State => &mut losses.state_misses,
-                // It misses what the other one sees, or both miss it.
-                Counts::NestedState => continue,
-                Counts::Other => &mut losses.other_misses,
-            } += stats.recursion_misses;
-        }
-        for health in self.maps.health.get(&0, 0).context("read health")?.iter() {
-            losses.notices_dropped += health.notices_dropped;
-            losses.collisions += health.collisions;
-            losses.unseen_switches += health.unseen_switches;
-            losses.without_slot += health.without_slot;
-            losses.without_target += health.without_target;
-            losses.too_deep += health.too_deep;
-            losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
-        }
-        Ok(losses)
     }
 
     /// When every `memory.stat` was last brought up to date: monotonic clock; `None` where that was not seen yet.

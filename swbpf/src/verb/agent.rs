@@ -48,7 +48,7 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
                 result.context("wait for notices of the kernel programs")?;
                 jobs.hear()?;
             }
-            Some(said) = jobs.said() => jobs.learn(said),
+            Some(said) = jobs.said() => jobs.learn(&said),
             () = sleep(SETTLE), if jobs.is_settling() => jobs.settle()?,
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
             _ = looks.tick() => jobs.look()?,

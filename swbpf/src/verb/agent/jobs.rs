@@ -1,5 +1,8 @@
 //! The jobs of this node: each with its measurement and its record.
 
+mod slurm;
+mod take_up;
+
 use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
@@ -10,37 +13,27 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{
-    birth::{Born, Nests},
-    note, run_dir,
-    state::{Left, States},
-};
+use super::{birth::Nests, note, run_dir, state::States};
 use crate::{
     cli::{self, ForcedSource},
     error::Error,
-    fold::SlurmJob,
-    job::{
-        cgroup::{Controller, Hierarchies},
-        id::JobId,
-        slurm::{JobFacts, Slurm, Unknown},
-    },
+    job::cgroup::{Controller, Hierarchies},
     kernel::{
         ladder::Rung,
         layout::Hierarchy,
         support::{Facts, plan},
     },
-    probe::{Notice, Pinned, Pins, Probe, Room, SlotId, Top, What},
+    probe::{Notice, Pinned, Pins, Probe, Room, SlotId, What},
     record::{Dir, Writer},
-    sampled::cgroupfs::MemoryFiles,
     snapshot::{Kind, Probes},
     verb::{
         calibrate::Calibrator,
-        count::{Counting, kernel_probes, start},
-        facts,
-        meter::{Meter, Method, SETTLE_TRIES},
+        count::{Counting, kernel_probes},
+        meter::{Meter, SETTLE_TRIES},
         pace::{News, Pace},
     },
 };
+pub use slurm::Said;
 
 /// Jobs that are counted at one time, and their steps and tasks.
 const ROOM: Room = Room {
@@ -66,12 +59,6 @@ struct Job {
     to_settle: usize,
 }
 
-/// What Slurm said of the job of a cgroup.
-pub struct Said {
-    cgroup_id: u64,
-    answer: Result<Vec<JobFacts>, Unknown>,
-}
-
 /// All of them.
 pub struct Jobs {
     hierarchies: Hierarchies,
@@ -82,7 +69,7 @@ pub struct Jobs {
     nests: Nests,
     records: Dir,
     states: States,
-    jobs: BTreeMap<SlotId, Job>,
+    by_slot: BTreeMap<SlotId, Job>,
     calibrator: Calibrator,
     answers: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
     /// Targets born without a slot, as last told.
@@ -136,7 +123,7 @@ impl Jobs {
             nests,
             records,
             states,
-            jobs: BTreeMap::new(),
+            by_slot: BTreeMap::new(),
             calibrator: Calibrator::default(),
             answers: mpsc::channel(ANSWERS),
             without_slot: 0,
@@ -150,185 +137,11 @@ impl Jobs {
         self.probe.borrow()
     }
 
-    /// Takes up what is counted already, then what is there and is not.
-    fn take_up(&mut self, is_taken_over: bool) -> Result<(), Error> {
-        let mut left = self.states.all()?;
-        let tops = self.probe().tops()?;
-        for top in tops {
-            let taken = match left.remove(&top.cgroup_id) {
-                Some(Ok(left)) if is_taken_over => self.resume(top.slot, left),
-                Some(Err(error)) => Err(error),
-                _ => Ok(false),
-            };
-            let is_taken = taken.unwrap_or_else(|error| {
-                note(&format!("a job is measured anew: {error}"));
-                false
-            });
-            if !is_taken {
-                self.born(&top)?;
-            }
-        }
-        for cgroup_id in left.into_keys() {
-            self.states.forget(cgroup_id);
-        }
-        let known: Vec<u64> = self.jobs.values().map(|job| job.cgroup_id).collect();
-        for dir in self.nests.existing(&self.hierarchies)? {
-            if let Some(born) = self.nests.identify(&self.hierarchies, &dir, false)
-                && !known.contains(&born.chosen.cgroup.id())
-            {
-                self.attach(born)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Goes on with a job where an agent before this one was.
-    fn resume(&mut self, slot: SlotId, left: Left) -> Result<bool, Error> {
-        if left.saved.slot != Some(slot) {
-            return Ok(false);
-        }
-        let cgroup_id = left.saved.cgroup.id();
-        let record = left.record.map(|name| Writer::resume(&self.records, &name));
-        let counting = self.counting(slot);
-        let mut job = Job {
-            meter: Meter::resume(left.saved, counting)?,
-            name: left.job,
-            cgroup_id,
-            record: record.transpose()?,
-            pace: Pace::begin(Instant::now()),
-            news: News::default(),
-            has_news: true,
-            is_failing: false,
-            to_settle: 0,
-        };
-        job.meter.look()?;
-        self.jobs.insert(slot, job);
-        Ok(true)
-    }
-
-    /// Counts for a job that was there before.
-    fn attach(&mut self, born: Born) -> Result<(), Error> {
-        let cgroup = &born.chosen.cgroup;
-        let start = start(&MemoryFiles::read(cgroup));
-        let levels = crate::verb::rows::Follower::new(&born.chosen).levels();
-        let tracked = self.probe.borrow_mut().track(cgroup.id(), start, levels);
-        match tracked {
-            Ok(slot) => self.add(slot, born, None),
-            Err(error @ Error::TableFull { .. }) => {
-                note(&format!("job {} is not measured: {error}", born.name));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A target has a slot that is not measured yet.
-    fn born(&mut self, top: &Top) -> Result<(), Error> {
-        if !self.probe().is_tracked(top.cgroup_id, top.slot) {
-            // Its end has been recorded since.
-            return Ok(());
-        }
-        let is_born = top.born_ns.is_some();
-        let there = self
-            .nests
-            .find(top.cgroup_id)
-            .and_then(|dir| self.nests.identify(&self.hierarchies, &dir, is_born))
-            .filter(|born| born.chosen.cgroup.id() == top.cgroup_id);
-        let found = there.or_else(|| {
-            let gone = self.nests.removed(&self.hierarchies, top);
-            gone.filter(|_| is_born)
-        });
-        match found {
-            Some(born) => self.add(top.slot, born, top.born_ns),
-            // It is no job: its slot is for others.
-            None => self.probe.borrow_mut().untrack(top.cgroup_id, top.slot),
-        }
-    }
-
-    fn add(&mut self, slot: SlotId, born: Born, born_ns: Option<u64>) -> Result<(), Error> {
-        let Born {
-            chosen,
-            name,
-            uid,
-            id,
-        } = born;
-        let cgroup_id = chosen.cgroup.id();
-        let method = Method {
-            counting: Some(self.counting(slot)),
-            probes: self.probes.clone(),
-            batch_bound_pages: self.batch_bound_pages,
-            cpus: self.cpus,
-            from_birth: chosen.from_birth,
-            born_ns,
-            is_shared: true,
-        };
-        let meter = Meter::beside_others(chosen, method)?;
-        let record = Writer::begin(&self.records, &name, uid.filter(|uid| *uid != 0));
-        let is_failing = record.is_err();
-        if let Err(error) = &record {
-            note(&format!("job {name} has no record: {error}"));
-        }
-        let job = Job {
-            meter,
-            name,
-            cgroup_id,
-            record: record.ok(),
-            pace: Pace::begin(Instant::now()),
-            news: News::default(),
-            has_news: false,
-            is_failing,
-            to_settle: 0,
-        };
-        let job = self.jobs.entry(slot).insert_entry(job).into_mut();
-        write(job, &self.records, &self.states, Kind::Progress);
-        if let Some(id) = id {
-            self.ask(cgroup_id, id);
-        }
-        Ok(())
-    }
-
     fn counting(&self, slot: SlotId) -> Counting {
         Counting {
             probe: Rc::clone(&self.probe),
             slot,
         }
-    }
-
-    /// Asks Slurm for a job, which may take long.
-    fn ask(&self, cgroup_id: u64, id: JobId) {
-        let answers = self.answers.0.clone();
-        tokio::spawn(async move {
-            let answer = Slurm::default().facts(&id).await;
-            // The agent ends.
-            let _ = answers.send(Said { cgroup_id, answer }).await;
-        });
-    }
-
-    /// The next answer of Slurm.
-    pub async fn said(&mut self) -> Option<Said> {
-        self.answers.1.recv().await
-    }
-
-    /// Takes an answer of Slurm.
-    pub fn learn(&mut self, said: Said) {
-        let Some(job) = self.jobs.values_mut().find(|job| job.cgroup_id == said.cgroup_id) else {
-            return;
-        };
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let (known, why) = match &said.answer {
-            Ok(all) => {
-                let known = all.iter().find(|facts| facts.job_id.to_string() == job.name);
-                (known, "Slurm does not know this job, or no more".to_owned())
-            }
-            Err(unknown) => (None, unknown.to_string()),
-        };
-        job.meter.tell_job(SlurmJob {
-            job_id: Some(known.map_or(job.name.clone(), |facts| facts.shown_id().to_string())),
-            facts: known.map(|facts| facts::told(facts, None, &host)),
-            why_no_facts: Some(why),
-            started: known.and_then(|facts| facts.start),
-        });
-        job.has_news = true;
     }
 
     /// Takes the notices that wait.
@@ -343,11 +156,11 @@ impl Jobs {
         }
         drop(probe);
         for (top, notices) in by_top {
-            if !self.jobs.contains_key(&top) && notices.iter().any(|notice| notice.what == What::Born) {
+            if !self.by_slot.contains_key(&top) && notices.iter().any(|notice| notice.what == What::Born) {
                 let top = self.probe().top(top)?;
                 self.born(&top)?;
             }
-            if let Some(job) = self.jobs.get_mut(&top) {
+            if let Some(job) = self.by_slot.get_mut(&top) {
                 job.has_news |= notices.iter().any(is_news);
                 let is_emptied = |notice: &Notice| notice.what == What::Emptied && notice.slot == top;
                 if notices.iter().any(is_emptied) {
@@ -362,12 +175,12 @@ impl Jobs {
     /// Whether jobs have just emptied and their numbers have no bound yet: their cgroups, and so the files that would tell, go
     /// within milliseconds.
     pub fn is_settling(&self) -> bool {
-        self.jobs.values().any(|job| job.to_settle > 0)
+        self.by_slot.values().any(|job| job.to_settle > 0)
     }
 
     /// Compares their slots with the files.
     pub fn settle(&mut self) -> Result<(), Error> {
-        for job in self.jobs.values_mut().filter(|job| job.to_settle > 0) {
+        for job in self.by_slot.values_mut().filter(|job| job.to_settle > 0) {
             if job.meter.is_settled()? {
                 job.to_settle = 0;
             } else {
@@ -386,7 +199,7 @@ impl Jobs {
     /// The programs have been timed.
     pub fn end_timing(&mut self) {
         if let Some(window) = self.calibrator.end(&self.probe.borrow()) {
-            for job in self.jobs.values_mut() {
+            for job in self.by_slot.values_mut() {
                 job.meter.calibrated(window);
             }
         }
@@ -404,7 +217,7 @@ impl Jobs {
         }
         let now = Instant::now();
         let mut ended = Vec::new();
-        for (slot, job) in &mut self.jobs {
+        for (slot, job) in &mut self.by_slot {
             if job.meter.is_removed()? {
                 ended.push(*slot);
             } else if job.pace.is_due(now) || job.has_news {
@@ -422,7 +235,7 @@ impl Jobs {
     }
 
     fn end(&mut self, slot: SlotId) -> Result<(), Error> {
-        let Some(mut job) = self.jobs.remove(&slot) else {
+        let Some(mut job) = self.by_slot.remove(&slot) else {
             return Ok(());
         };
         job.meter.finish()?;
@@ -443,7 +256,7 @@ impl Jobs {
         self.without_slot = losses.without_target;
         let tops = self.probe().tops()?;
         for top in tops {
-            if !self.jobs.contains_key(&top.slot) {
+            if !self.by_slot.contains_key(&top.slot) {
                 self.born(&top)?;
             }
         }
@@ -452,7 +265,7 @@ impl Jobs {
 
     /// Leaves all to the next agent.
     pub fn leave(&mut self) {
-        for job in self.jobs.values_mut() {
+        for job in self.by_slot.values_mut() {
             write(job, &self.records, &self.states, Kind::Progress);
         }
     }

@@ -1,0 +1,22 @@
+//! What the agent is told.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `sw-bpf agent`.
+#[derive(Debug, PartialEq, Eq, Args)]
+pub struct Agent {
+    /// Where clients meet it; in the same directory it keeps what the next agent needs to go on
+    #[arg(long, value_name = "PATH", default_value = "/run/sw-bpf/agent.sock")]
+    pub socket: PathBuf,
+    /// Directory of the records: one file for each job
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/sw-bpf/jobs")]
+    pub records: PathBuf,
+    /// Directory of a BPF file system, in which what counts outlives the agent
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/sw-bpf")]
+    pub pin_dir: PathBuf,
+    /// Record each cgroup below this one too, beside the jobs of Slurm; may be given several times
+    #[arg(long, value_name = "CGROUP")]
+    pub watch: Vec<PathBuf>,
+}

@@ -1,0 +1,158 @@
+//! Jobs as they come: left by an agent before, there before, or born.
+
+use std::time::Instant;
+
+use super::{Job, Jobs, write};
+use crate::{
+    error::Error,
+    probe::{SlotId, Top},
+    record::Writer,
+    sampled::cgroupfs::MemoryFiles,
+    snapshot::Kind,
+    verb::{
+        agent::{birth::Born, note, state::Left},
+        count::start,
+        meter::{Meter, Method},
+        pace::{News, Pace},
+        rows::Follower,
+    },
+};
+
+impl Jobs {
+    /// Takes up what is counted already, then what is there and is not.
+    pub(super) fn take_up(&mut self, is_taken_over: bool) -> Result<(), Error> {
+        let mut left = self.states.all()?;
+        let tops = self.probe().tops()?;
+        for top in tops {
+            let taken = match left.remove(&top.cgroup_id) {
+                Some(Ok(left)) if is_taken_over => self.resume(top.slot, left),
+                Some(Err(error)) => Err(error),
+                _ => Ok(false),
+            };
+            let is_taken = taken.unwrap_or_else(|error| {
+                note(&format!("a job is measured anew: {error}"));
+                false
+            });
+            if !is_taken {
+                self.born(&top)?;
+            }
+        }
+        for cgroup_id in left.into_keys() {
+            self.states.forget(cgroup_id);
+        }
+        let known: Vec<u64> = self.by_slot.values().map(|job| job.cgroup_id).collect();
+        for dir in self.nests.existing(&self.hierarchies)? {
+            if let Some(born) = self.nests.identify(&self.hierarchies, &dir, false)
+                && !known.contains(&born.chosen.cgroup.id())
+            {
+                self.attach(born)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with a job where an agent before this one was.
+    fn resume(&mut self, slot: SlotId, left: Left) -> Result<bool, Error> {
+        if left.saved.slot != Some(slot) {
+            return Ok(false);
+        }
+        let cgroup_id = left.saved.cgroup.id();
+        let record = left.record.map(|name| Writer::resume(&self.records, &name));
+        let counting = self.counting(slot);
+        let mut job = Job {
+            meter: Meter::resume(left.saved, counting)?,
+            name: left.job,
+            cgroup_id,
+            record: record.transpose()?,
+            pace: Pace::begin(Instant::now()),
+            news: News::default(),
+            has_news: true,
+            is_failing: false,
+            to_settle: 0,
+        };
+        job.meter.look()?;
+        self.by_slot.insert(slot, job);
+        Ok(true)
+    }
+
+    /// Counts for a job that was there before.
+    fn attach(&mut self, born: Born) -> Result<(), Error> {
+        let cgroup = &born.chosen.cgroup;
+        let start = start(&MemoryFiles::read(cgroup));
+        let levels = Follower::new(&born.chosen).levels();
+        let tracked = self.probe.borrow_mut().track(cgroup.id(), start, levels);
+        match tracked {
+            Ok(slot) => self.add(slot, born, None),
+            Err(error @ Error::TableFull { .. }) => {
+                note(&format!("job {} is not measured: {error}", born.name));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A target has a slot that is not measured yet.
+    pub(super) fn born(&mut self, top: &Top) -> Result<(), Error> {
+        if !self.probe().is_tracked(top.cgroup_id, top.slot) {
+            // Its end has been recorded since.
+            return Ok(());
+        }
+        let is_born = top.born_ns.is_some();
+        let there = self
+            .nests
+            .find(top.cgroup_id)
+            .and_then(|dir| self.nests.identify(&self.hierarchies, &dir, is_born))
+            .filter(|born| born.chosen.cgroup.id() == top.cgroup_id);
+        let found = there.or_else(|| {
+            let gone = self.nests.removed(&self.hierarchies, top);
+            gone.filter(|_| is_born)
+        });
+        match found {
+            Some(born) => self.add(top.slot, born, top.born_ns),
+            // It is no job: its slot is for others.
+            None => self.probe.borrow_mut().untrack(top.cgroup_id, top.slot),
+        }
+    }
+
+    fn add(&mut self, slot: SlotId, born: Born, born_ns: Option<u64>) -> Result<(), Error> {
+        let Born {
+            chosen,
+            name,
+            uid,
+            id,
+        } = born;
+        let cgroup_id = chosen.cgroup.id();
+        let method = Method {
+            counting: Some(self.counting(slot)),
+            probes: self.probes.clone(),
+            batch_bound_pages: self.batch_bound_pages,
+            cpus: self.cpus,
+            from_birth: chosen.from_birth,
+            born_ns,
+            is_shared: true,
+        };
+        let meter = Meter::beside_others(chosen, method)?;
+        let record = Writer::begin(&self.records, &name, uid.filter(|uid| *uid != 0));
+        let is_failing = record.is_err();
+        if let Err(error) = &record {
+            note(&format!("job {name} has no record: {error}"));
+        }
+        let job = Job {
+            meter,
+            name,
+            cgroup_id,
+            record: record.ok(),
+            pace: Pace::begin(Instant::now()),
+            news: News::default(),
+            has_news: false,
+            is_failing,
+            to_settle: 0,
+        };
+        let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
+        write(job, &self.records, &self.states, Kind::Progress);
+        if let Some(id) = id {
+            self.ask(cgroup_id, id);
+        }
+        Ok(())
+    }
+}
