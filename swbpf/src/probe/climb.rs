@@ -84,10 +84,10 @@ impl Link {
 /// functions is switched off, it attaches them and never calls them.
 pub fn climb(probe: &mut Probe, ebpf: &mut Ebpf, plan: &Plan, btf: &Btf) -> Result<(), Error> {
     let memory = choose(ebpf, plan, &plan.memory, btf, || match probe.hears()? {
-        Some(false) => Err(Error::Other(anyhow!(
+        Some(false) => Err(anyhow!(
             "the programs are attached, and the kernel does not call them: see `sysctl kernel.ftrace_enabled` and \
              /sys/kernel/debug/kprobes/enabled"
-        ))),
+        )),
         Some(true) | None => Ok(()),
     })?;
     probe.climbed.rung = memory
@@ -119,14 +119,14 @@ fn choose(
     plan: &Plan,
     choice: &Choice,
     btf: &Btf,
-    mut proved: impl FnMut() -> Result<(), Error>,
+    mut proved: impl FnMut() -> anyhow::Result<()>,
 ) -> Result<Chosen, Error> {
     let mut refused = choice.refused.clone();
     for way in &choice.ways {
         let Some(rung) = way.first().map(|program| program.hook.rung) else {
             continue;
         };
-        let taken = take(ebpf, way, btf).and_then(|attached| proved().map(|()| attached).map_err(Into::into));
+        let taken = take(ebpf, way, btf).and_then(|attached| proved().map(|()| attached));
         match taken {
             Ok(attached) => {
                 refused.retain(|(better, _)| *better < rung);
