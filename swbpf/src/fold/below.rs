@@ -132,6 +132,10 @@ impl Rows {
         self.has_begun = true;
         for reading in readings {
             let (id, is_gone) = (reading.cgroup_id, reading.gone_ns.is_some());
+            if is_gone && !self.live.contains_key(&id) && self.has_ended(id) {
+                // A process before this one was killed when it had told it, and not given its slot back yet.
+                continue;
+            }
             let row = self
                 .live
                 .entry(id)
@@ -141,6 +145,10 @@ impl Rows {
                 self.end(row.end_ns(), row.told(frame, false));
             }
         }
+    }
+
+    fn has_ended(&self, id: u64) -> bool {
+        self.ended.iter().any(|(_, told)| told.usage.cgroup_id == id)
     }
 
     /// Those that are not among these, which were found at `ns`, have been removed since they were last read.

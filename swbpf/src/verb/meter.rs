@@ -59,6 +59,8 @@ pub struct Meter {
     scanner: Scanner,
     calibrator: Calibrator,
     place: Place,
+    /// Cgroups below the target that were read for the last time and have their slots still.
+    gone: Vec<Below>,
     follower: Follower,
     ending: Ending,
     /// Whether the kernel tells that the last process has left.
@@ -127,6 +129,7 @@ impl Meter {
             scanner,
             calibrator,
             place,
+            gone: Vec::new(),
             follower,
             ending: Ending::default(),
             hears_end,
@@ -308,10 +311,30 @@ impl Meter {
     fn read_below(&mut self) -> Result<(), Error> {
         let (readings, gone) = self.rows()?;
         self.fold.below(readings, true);
-        if let Some(counting) = &self.counting {
-            self.follower.release(&gone, counting)?;
+        self.forget(gone)
+    }
+
+    /// Gives the slots of those back that are gone; where another process may have to go on, only once they are kept.
+    fn forget(&mut self, gone: Vec<Below>) -> Result<(), Error> {
+        self.gone = gone;
+        match self.place {
+            Place::BesideOthers => Ok(()),
+            Place::Outside | Place::Inside => self.release_gone(),
         }
-        Ok(())
+    }
+
+    /// Whether slots wait to be given back until what they told is kept.
+    pub fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Gives them back.
+    pub fn release_gone(&mut self) -> Result<(), Error> {
+        let gone = std::mem::take(&mut self.gone);
+        match &self.counting {
+            Some(counting) => self.follower.release(&gone, counting),
+            None => Ok(()),
+        }
     }
 
     /// The cgroups below the target, and those of them that are gone: they have been read for the last time.

@@ -166,7 +166,13 @@ impl Jobs {
                 if notices.iter().any(is_emptied) {
                     job.to_settle = SETTLE_TRIES;
                 }
+                let has_kill = notices.iter().any(|notice| notice.what == What::Victim);
                 job.meter.heed(notices)?;
+                // What the kernel holds no more.
+                if has_kill || job.meter.has_gone() {
+                    let kept = keep(job, &self.states);
+                    tell(job, kept);
+                }
             }
         }
         Ok(())
@@ -288,17 +294,25 @@ fn write(job: &mut Job, records: &Dir, states: &States, kind: Kind) {
         Some(record) => record.append(records, &snapshot),
         None => Ok(()),
     };
+    let kept = keep(job, states);
+    tell(job, written.and(kept));
+}
+
+/// Keeps what the next agent needs, and then gives the slots back of what it holds.
+fn keep(job: &mut Job, states: &States) -> Result<(), Error> {
+    let saved = job.meter.save()?;
     let record = job.record.as_ref().map(Writer::name);
-    let kept = job
-        .meter
-        .save()
-        .and_then(|saved| states.keep(job.cgroup_id, &job.name, record, &saved));
-    let failure = written.err().or(kept.err());
-    if let Some(error) = failure.as_ref().filter(|_| !job.is_failing) {
+    states.keep(job.cgroup_id, &job.name, record, &saved)?;
+    job.meter.release_gone()
+}
+
+/// Tells a failure to write, once until it is over.
+fn tell(job: &mut Job, written: Result<(), Error>) {
+    let was_failing = std::mem::replace(&mut job.is_failing, written.is_err());
+    if let Some(error) = written.err().filter(|_| !was_failing) {
         note(&format!(
             "job {}: {error}; it is tried again with each line",
             job.name
         ));
     }
-    job.is_failing = failure.is_some();
 }

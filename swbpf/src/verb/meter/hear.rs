@@ -50,13 +50,10 @@ impl Meter {
             }
         }
         self.fold.below(readings, false);
-        if let Some(counting) = &self.counting {
-            self.follower.release(&gone, counting)?;
-            if has_moved {
-                counting.probe.borrow().look()?;
-            }
+        if let Some(counting) = self.counting.as_ref().filter(|_| has_moved) {
+            counting.probe.borrow().look()?;
         }
-        Ok(())
+        self.forget(gone)
     }
 
     /// Whether a slot is that of the target.

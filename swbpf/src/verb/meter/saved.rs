@@ -55,6 +55,7 @@ impl Meter {
             scanner: Scanner::default(),
             calibrator: Calibrator::default(),
             place: Place::BesideOthers,
+            gone: Vec::new(),
             follower,
             ending: Ending::default(),
             hears_end,
