@@ -13,7 +13,7 @@ use super::node::{Node, check_busy, check_peak};
 /// Kills, one for each job.
 const ROUNDS: u64 = 200;
 /// An agent lives so long at most: it takes about half of that to start in a build for tests.
-const LIFE_MS: u64 = 600;
+const LIFE_MS: u64 = 400;
 
 /// What each job was, by the kernel's own account.
 struct Truth {
