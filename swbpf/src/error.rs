@@ -1,8 +1,16 @@
 //! What can go wrong: one line each, first what failed, then what to do next.
 
+mod way;
+
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use way::way_to_command;
+pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities};
 
 /// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
 ///
@@ -86,14 +94,14 @@ pub enum Error {
     },
     /// What should describe the kernel's types does not.
     #[error(
-        "the BTF in {path:?} ({bytes} bytes) cannot be used: {why}: if something is mounted over it, unmount that, else use \
+        "the BTF in {path:?} ({length}) cannot be used: {why}: if something is mounted over it, unmount that, else use \
          a kernel built with CONFIG_DEBUG_INFO_BTF=y"
     )]
     BadBtf {
         /// Where it was read.
         path: PathBuf,
-        /// How long it is.
-        bytes: usize,
+        /// How long it is, as `0 bytes`.
+        length: String,
         /// What is wrong with it.
         why: String,
     },
@@ -279,9 +287,35 @@ pub enum Error {
         /// Its name.
         command: OsString,
     },
+    /// This process has as many open files as it may.
+    #[error(
+        "too many open files: this process may have {limit}: raise that, as `ulimit -n {}`, or start sw-bpf with fewer open",
+        limit.saturating_mul(2).max(1024)
+    )]
+    TooManyFiles {
+        /// How many it may have.
+        limit: u64,
+    },
     /// Anything else.
     #[error("{}", one_line(.0))]
-    Other(#[from] anyhow::Error),
+    Other(#[source] anyhow::Error),
+}
+
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        match getrlimit(Resource::Nofile).current {
+            Some(limit) if is_for_too_many_files(&error) => Self::TooManyFiles { limit },
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// Whether one of the causes is that this process has as many open files as it may.
+pub fn is_for_too_many_files(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes
+        .map(Errno::from_io_error)
+        .any(|errno| errno == Some(Errno::MFILE))
 }
 
 impl Error {
@@ -306,7 +340,7 @@ impl Error {
             Self::MissingCapability { .. } | Self::UserNamespace => 78,
             Self::NotExecutable { .. } | Self::NoRoom { .. } => 126,
             Self::CommandNotFound { .. } => 127,
-            Self::Other(_) => 1,
+            Self::TooManyFiles { .. } | Self::Other(_) => 1,
         }
     }
 
@@ -326,37 +360,6 @@ impl Error {
             ErrorKind::NotFound => Self::CommandNotFound { command },
             _ => Self::NotExecutable { command, source },
         }
-    }
-}
-
-/// Why capabilities that a process has are of no use.
-pub const IN_USER_NAMESPACE: &str = "in a user namespace the kernel does not accept CAP_BPF and CAP_PERFMON";
-
-/// What gives the capabilities that are missing.
-pub fn way_to_capabilities(is_withheld: bool) -> &'static str {
-    if is_withheld {
-        "root was stripped of it here: a container needs `--cap-add BPF --cap-add PERFMON`, a systemd unit CAP_BPF and \
-         CAP_PERFMON in its CapabilityBoundingSet="
-    } else {
-        "run as root, or once `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
-    }
-}
-
-/// Words that are a shell's own, and no programs.
-const SHELL_WORDS: [&str; 20] = [
-    "alias", "bg", "cd", "declare", "eval", "exec", "export", "fg", "for", "if", "jobs", "local", "module",
-    "set", "shift", "source", "trap", "ulimit", "umask", "while",
-];
-
-/// What to do about a command that is not found: what only a shell understands is told apart.
-fn way_to_command(command: &OsStr) -> &'static str {
-    let text = command.to_string_lossy();
-    let is_for_shell = |c: char| c.is_whitespace() || "|&;<>()$`\"'*?[]{}~=".contains(c);
-    if SHELL_WORDS.contains(&text.as_ref()) || text.contains(is_for_shell) {
-        "each word is an argument of its own, as `sw-bpf run -- sleep 1`; for what a shell understands say \
-         `sw-bpf run -- sh -c 'COMMAND'`"
-    } else {
-        "check its spelling and PATH"
     }
 }
 

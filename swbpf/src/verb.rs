@@ -22,7 +22,9 @@ mod signals;
 mod stand_in;
 mod target;
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
+
+use anyhow::Context;
 
 use crate::{
     cli::{Invocation, Verb},
@@ -30,12 +32,23 @@ use crate::{
     error::Error,
 };
 
+/// Pipes for as many files as are open at once even where nothing is counted.
+const PIPES: usize = 8;
+
+/// Fails where this process may not open so many files: the event loop would panic.
+fn need_files() -> Result<(), Error> {
+    let opened: Result<Vec<_>, _> = (0..PIPES).map(|_| rustix::pipe::pipe()).collect();
+    opened.map(drop).map_err(io::Error::from).context("open files")?;
+    Ok(())
+}
+
 /// Does what was asked and gives the exit code.
 pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
+    need_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::Other(anyhow::Error::new(error).context("start the event loop")))?;
+        .context("start the event loop")?;
     runtime.block_on(async {
         match &invocation.verb {
             Verb::Run(run) => run::run(run, invocation.force_source).await,

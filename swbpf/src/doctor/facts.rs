@@ -130,6 +130,8 @@ pub enum Trial {
     },
     /// It failed, for this reason.
     Failed(String),
+    /// It failed for something that is no matter of the programs; the reason says what to change.
+    Hindered(String),
     /// It was not tried, for this reason.
     NotTried(String),
 }
@@ -143,6 +145,8 @@ pub struct Cgroups {
     pub has_v2: bool,
     /// The hierarchy that counts memory.
     pub memory: Option<MemoryHierarchy>,
+    /// Whether that of this process can be seen.
+    pub sees_own: bool,
     /// The jobs of Slurm that have a cgroup here.
     pub jobs: Known<Jobs>,
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy, Refusal};
 use crate::cli::ForcedSource;
-use crate::error::Error;
-use crate::job::cgroup::{Cgroup, Controller, Hierarchies, OwnCgroup, Version};
+use crate::error::{Error, NO_PROC};
+use crate::job::cgroup::{Cgroup, CgroupError, Controller, Hierarchies, OwnCgroup, Version};
 use crate::job::{kernfile, slurm::Slurm};
 use crate::kernel::layout::tick_ns;
 use crate::kernel::support;
@@ -45,7 +45,10 @@ pub async fn facts(force: Option<ForcedSource>) -> Facts {
         machine: machine(&kernel, batch_bound_bytes),
         bpf,
         programs,
-        cgroups: hierarchies.as_ref().map(cgroups).map_err(ToString::to_string),
+        cgroups: hierarchies.as_ref().map(cgroups).map_err(|error| match error {
+            CgroupError::NoProc => NO_PROC.to_owned(),
+            other => other.to_string(),
+        }),
         run: run(hierarchies),
         slurm: Slurm::default().settings().await,
         gpus: gpus::gpus(),
@@ -101,6 +104,7 @@ fn cgroups(hierarchies: &Hierarchies) -> Cgroups {
             version,
             point: point.to_owned(),
         }),
+        sees_own: !matches!(hierarchies.own_cgroup(), Err(CgroupError::NotVisible { .. })),
         jobs: jobs.map_err(|error| error.to_string()),
     }
 }
@@ -149,8 +153,14 @@ fn within(text: &str, begin: char, end: char, path: &str) -> Known<String> {
     found.ok_or_else(|| format!("{path} is not understood: {text:?}"))
 }
 
+/// Whether `/proc` is there.
+fn has_proc() -> bool {
+    Path::new("/proc/self").exists()
+}
+
 fn cannot_read(path: &str, error: &io::Error) -> String {
     match error.kind() {
+        io::ErrorKind::NotFound if path.starts_with("/proc/") && !has_proc() => NO_PROC.to_owned(),
         io::ErrorKind::NotFound => format!("there is no {path} here"),
         io::ErrorKind::PermissionDenied => format!("{path} may not be read by this user"),
         _ => format!("cannot read {path}: {error}"),

@@ -58,9 +58,10 @@ fn one_of_each_refusal() -> Vec<Error> {
     let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
     vec![
         Error::UserNamespace,
+        Error::TooManyFiles { limit: 40 },
         Error::BadBtf {
             path: path.clone(),
-            bytes: 0,
+            length: "0 bytes".into(),
             why: "it is empty".into(),
         },
         Error::RungRefused {
@@ -199,4 +200,25 @@ fn the_kernel_answer_decides_what_is_told_of_a_command() {
         [code(libc::ENOENT), code(libc::EACCES), code(libc::ENOEXEC)],
         [127, 126, 126]
     );
+}
+
+/// Wherever it is met, and whatever was being done.
+#[test]
+fn too_many_open_files_are_told_as_such() {
+    let met = |errno: Errno| {
+        let error = anyhow::Error::new(io::Error::from(errno)).context("attach program x");
+        Error::from(error.context("load the programs"))
+    };
+    let error = met(Errno::MFILE);
+    assert_eq!(error.exit_code(), 1);
+    let told = error.to_string();
+    assert!(
+        told.starts_with("too many open files: ") && told.contains("`ulimit -n "),
+        "{told}"
+    );
+    assert!(!told.contains("attach"), "{told}");
+    assert!(matches!(met(Errno::NOENT), Error::Other(_)));
+    let raised = |limit| Error::TooManyFiles { limit }.to_string();
+    assert!(raised(40).contains("`ulimit -n 1024`"));
+    assert!(raised(4096).contains("`ulimit -n 8192`"));
 }

@@ -36,6 +36,10 @@ pub use outside::{Inside, Outside};
 pub use own::{JoinFiles, OwnCgroup};
 pub use tree::Descendant;
 
+/// What works for a process whose cgroup cannot be seen.
+pub const WAY_TO_UNSEEN: &str = "run sw-bpf outside of this container or cgroup namespace; `sw-bpf attach --cgroup PATH` and \
+     `sw-bpf --once --cgroup PATH` measure what can be seen";
+
 /// Version of a hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Version {

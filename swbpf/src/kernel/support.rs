@@ -67,7 +67,8 @@ impl Facts {
             release: uname.release().to_string_lossy().into_owned(),
             is_real_time: uname.version().to_string_lossy().contains("PREEMPT_RT"),
             btf: kernfile::read_up_to(Path::new(BTF_PATH), MAX_BTF_BYTES),
-            capabilities: mask(&status, "CapEff:").unwrap_or(0),
+            // Known without /proc, too.
+            capabilities: rustix::thread::capabilities(None).map_or(0, |sets| sets.effective.bits()),
             withheld: if rustix::process::geteuid().is_root() {
                 u64::MAX
             } else {
@@ -199,10 +200,7 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
         });
     }
     let taken = std::mem::replace(&mut facts.btf, Err(io::Error::from(io::ErrorKind::NotFound)));
-    let blob = taken.map_err(|source| Error::NoBtf {
-        path: PathBuf::from(BTF_PATH),
-        source,
-    })?;
+    let blob = taken.map_err(no_btf)?;
     let btf = Btf::parse(&blob).map_err(|error| bad_btf(&blob, &error))?;
     let batch_pages = if facts.cpus > BATCH_ABOVE_CPUS {
         BATCH_PAGES
@@ -232,11 +230,24 @@ pub fn plan(facts: &mut Facts, hierarchy: Hierarchy, version: Version) -> Result
     Ok(plan)
 }
 
+/// That the description of the kernel's types cannot be read.
+fn no_btf(source: io::Error) -> Error {
+    let path = PathBuf::from(BTF_PATH);
+    match source.kind() {
+        io::ErrorKind::InvalidData => Error::BadBtf {
+            path,
+            length: format!("more than {MAX_BTF_BYTES} bytes"),
+            why: "it is longer than that of any kernel".to_owned(),
+        },
+        _ => Error::NoBtf { path, source },
+    }
+}
+
 /// That this does not describe the kernel's types.
 pub fn bad_btf(blob: &[u8], error: &BtfError) -> Error {
     Error::BadBtf {
         path: PathBuf::from(BTF_PATH),
-        bytes: blob.len(),
+        length: format!("{} bytes", blob.len()),
         why: error.to_string(),
     }
 }
@@ -344,6 +355,20 @@ mod tests {
                 "{told}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_too_long_for_btf_is_told_as_such() {
+        let error = refusal(Facts {
+            btf: Err(io::Error::new(io::ErrorKind::InvalidData, "longer than x")),
+            ..facts()
+        });
+        assert_eq!(error.exit_code(), 70);
+        let told = error.to_string();
+        assert!(
+            told.contains("more than 67108864 bytes") && told.contains("unmount") && !told.contains("no BTF"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -77,13 +77,17 @@ pub async fn choose(hierarchies: &Hierarchies, named: &cli::Target, room: Room) 
             if let Some(id) = mine::own_job() {
                 return job(hierarchies, &id, None, room).await;
             }
-            of_pid(hierarchies, std::process::id())
+            own(hierarchies)
         }
         cli::Target::Cgroup(path) => {
             let cgroup = hierarchies.cgroup_at(path)?;
             Ok(chosen(hierarchies, cgroup, TargetKind::Cgroup, None))
         }
-        cli::Target::Pid(pid) => of_pid(hierarchies, *pid),
+        cli::Target::Pid(pid) if *pid == std::process::id() => own(hierarchies),
+        cli::Target::Pid(pid) => {
+            let cgroup = hierarchies.cgroup_of_pid(*pid)?;
+            Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(*pid)))
+        }
     }
 }
 
@@ -96,13 +100,13 @@ pub enum Room {
     ForTheAnswerAlone,
 }
 
-/// The cgroup of a process; where it is this one, the cgroup that it was in before it left.
-fn of_pid(hierarchies: &Hierarchies, pid: u32) -> Result<Chosen, Error> {
-    let left = left_from().filter(|_| pid == std::process::id());
-    let cgroup = match left {
+/// The cgroup of this process, or the one that it was in before it left.
+fn own(hierarchies: &Hierarchies) -> Result<Chosen, Error> {
+    let cgroup = match left_from() {
         Some(path) => hierarchies.cgroup_at(&path)?,
-        None => hierarchies.cgroup_of_pid(pid)?,
+        None => hierarchies.own_cgroup()?,
     };
+    let pid = std::process::id();
     Ok(chosen(hierarchies, cgroup, TargetKind::Pid, Some(pid)))
 }
 

@@ -4,7 +4,8 @@ use std::{fs, io};
 
 use crate::cli::ForcedSource;
 use crate::doctor::facts::{Bpf, Heard, Known, Programs, Trial};
-use crate::job::cgroup::{Controller, Hierarchies, Version};
+use crate::error::Error;
+use crate::job::cgroup::{CgroupError, Controller, Hierarchies, Version};
 use crate::kernel::btf::Btf;
 use crate::kernel::ladder::{self, Choice, PlannedProgram, Rung};
 use crate::kernel::layout::Hierarchy;
@@ -55,7 +56,9 @@ pub fn programs(
             return (none(asked, &on_one_line(&error.to_string())), None);
         }
     };
-    let trial = if bpf.may_load() {
+    let trial = if !super::has_proc() {
+        Trial::Hindered(CgroupError::NoProc.to_string())
+    } else if bpf.may_load() {
         tried(&plan, hierarchies, controller)
     } else if bpf.is_of_host {
         Trial::NotTried(format!("without {}", bpf.lacking.join(" and ")))
@@ -93,7 +96,7 @@ fn by_which(hierarchies: Option<&Hierarchies>) -> (Hierarchy, Controller, Versio
 }
 
 fn tried(plan: &Plan, hierarchies: Option<&Hierarchies>, controller: Controller) -> Trial {
-    let own = hierarchies.and_then(|hierarchies| hierarchies.cgroup_of_pid(std::process::id()).ok());
+    let own = hierarchies.and_then(|hierarchies| hierarchies.own_cgroup().ok());
     let own = own.as_ref().and_then(|own| own.nearest_dir(controller));
     match Probe::load(plan, Room::targets(1), own.map(|dir| dir.path.as_path())) {
         // The descriptors are those of the programs for as long as the probe is there.
@@ -101,6 +104,7 @@ fn tried(plan: &Plan, hierarchies: Option<&Hierarchies>, controller: Controller)
             heard: heard(probe.rung(), probe.why_not_better(), probe.programs()),
             is_compiled: are_compiled(),
         },
+        Err(error @ Error::TooManyFiles { .. }) => Trial::Hindered(error.to_string()),
         Err(error) => Trial::Failed(on_one_line(&error.to_string())),
     }
 }

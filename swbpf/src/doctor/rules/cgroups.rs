@@ -2,15 +2,21 @@
 
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
 use crate::doctor::facts::{Cgroups, Known, Refusal};
-use crate::job::cgroup::Version;
+use crate::error::{MOUNT_PROC, NO_PROC};
+use crate::job::cgroup::{Version, WAY_TO_UNSEEN};
 
 pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
     let told = |verdict, found: String, means: &str| Check::new(Topic::Cgroups, verdict, found, means);
     let cgroups = match cgroups {
         Ok(cgroups) => cgroups,
         Err(reason) => {
-            return told(Verdict::Broken, reason.clone(), "there is nothing to measure")
-                .change("mount -t cgroup2 none /sys/fs/cgroup");
+            return told(Verdict::Broken, reason.clone(), "there is nothing to measure").change(
+                if reason == NO_PROC {
+                    MOUNT_PROC
+                } else {
+                    "mount -t cgroup2 none /sys/fs/cgroup"
+                },
+            );
         }
     };
     let layout = match (cgroups.has_v1, cgroups.has_v2) {
@@ -18,6 +24,11 @@ pub fn cgroups(cgroups: &Known<Cgroups>) -> Check {
         (true, false) => "version 1",
         (false, _) => "version 2",
     };
+    if !cgroups.sees_own {
+        let found = format!("{layout}; that of this process cannot be seen");
+        let means = "sw-bpf measures nothing that is not named, and `sw-bpf run` fails";
+        return told(Verdict::Degraded, found, means).change(WAY_TO_UNSEEN);
+    }
     match &cgroups.memory {
         Some(memory) => {
             let version = memory.version.number();

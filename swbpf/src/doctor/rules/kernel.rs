@@ -4,12 +4,15 @@ use super::SAMPLED;
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
 use crate::doctor::facts::{Bpf, Heard, Machine, Programs, Trial};
 use crate::doctor::gather::BTF;
-use crate::error::{IN_USER_NAMESPACE, way_to_capabilities};
+use crate::error::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities};
 use crate::kernel::ladder::Rung;
 use crate::out::units::bytes;
 
 /// What to change where something is not known for want of capabilities.
 const AS_FOR_CAPABILITIES: &str = "as for the capabilities";
+
+/// What it means that the kind of hook that was asked for cannot be used.
+const ASKED_IN_VAIN: &str = "with this --force-source nothing is measured";
 
 /// Architecture that sw-bpf is tested on.
 const TESTED: &str = "x86_64";
@@ -57,7 +60,11 @@ pub fn bpf(bpf: &Bpf, trial: &Trial) -> Check {
             &format!("bpf(2): {reason}"),
             "a kernel without it cannot count",
         )
-        .change("use a kernel built with CONFIG_BPF_SYSCALL=y, and look from outside of the container");
+        .change(if reason == NO_PROC {
+            MOUNT_PROC
+        } else {
+            "use a kernel built with CONFIG_BPF_SYSCALL=y, and look from outside of the container"
+        });
     }
     match (is_compiled, &bpf.jit) {
         (Some(true), _) | (None, Ok(1..)) => told(
@@ -68,13 +75,13 @@ pub fn bpf(bpf: &Bpf, trial: &Trial) -> Check {
         (Some(false), _) | (None, Ok(0)) => told(
             Verdict::Degraded,
             "bpf(2), without JIT",
-            "programs are interpreted: each event costs several times as much, and fentry cannot be used",
+            "programs are interpreted: each event costs several times as much",
         )
         .change("sysctl net.core.bpf_jit_enable=1"),
         (None, Err(reason)) => told(
             Verdict::Unknown,
             &format!("bpf(2); JIT: {reason}"),
-            "without JIT each event costs several times as much, and fentry cannot be used",
+            "without JIT each event costs several times as much",
         )
         .change("look as root, or from the host's network namespace"),
     }
@@ -156,6 +163,17 @@ pub fn programs(programs: &Programs) -> Check {
             told(Verdict::Degraded, &found, SAMPLED)
                 .change("see the checks above; where they are all ok, report it with this output")
         }
+        Trial::Hindered(reason) => {
+            let means = match programs.asked {
+                Some(_) => ASKED_IN_VAIN,
+                None => SAMPLED,
+            };
+            told(
+                Verdict::Degraded,
+                &format!("{}; a trial was hindered: {reason}", rung(plan)),
+                means,
+            )
+        }
         Trial::NotTried(reason) => {
             let found = format!("{}; not tried: {reason}", rung(plan));
             told(
@@ -170,8 +188,7 @@ pub fn programs(programs: &Programs) -> Check {
 
 /// That the kind of hook that was asked for cannot be used.
 fn asked_in_vain(reason: &str) -> Check {
-    let means = "with this --force-source nothing is measured";
-    Check::new(Topic::Programs, Verdict::Degraded, reason, means)
+    Check::new(Topic::Programs, Verdict::Degraded, reason, ASKED_IN_VAIN)
         .change("leave --force-source out: then the best that there is here is tried")
 }
 
@@ -207,7 +224,7 @@ pub fn events(programs: &Programs) -> Check {
             Verdict::Unknown,
             "this follows from the capabilities: with them nothing would be left unseen",
         ),
-        (Err(_), _) | (_, Trial::Failed(_)) => {
+        (Err(_), _) | (_, Trial::Failed(_) | Trial::Hindered(_)) => {
             let means = "starts, ends and moves of processes and kills for want of memory are not seen";
             return told(Verdict::Degraded, "no kernel programs".to_owned(), means);
         }

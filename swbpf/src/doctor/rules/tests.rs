@@ -63,6 +63,7 @@ pub fn good() -> Facts {
                 version: Version::V2,
                 point: PathBuf::from("/sys/fs/cgroup"),
             }),
+            sees_own: true,
             jobs: Ok(Jobs {
                 all: 0,
                 without_memory: 0,
@@ -165,6 +166,11 @@ fn whether_programs_are_compiled_is_known_of_a_trial_else_of_the_file() {
         Some("bpf_jit_enable=1"),
     );
     assert_told(&bpf(None, Ok(2)), Verdict::Ok, "with JIT", None);
+    // Some architectures have fentry without JIT: that is the programs' to tell.
+    for check in [bpf(Some(false), Ok(0)), bpf(None, Err(cannot()))] {
+        assert!(!check.means.contains("fentry"), "{check:?}");
+        assert!(check.means.contains("several times as much"), "{check:?}");
+    }
     assert_told(
         &bpf(None, Err(cannot())),
         Verdict::Unknown,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Version;
-use crate::error::Error;
+use crate::error::{Error, MOUNT_PROC, NO_PROC};
 
 /// What can go wrong with cgroups. Each message names the path and the next step.
 ///
@@ -14,6 +14,9 @@ pub enum CgroupError {
     /// No hierarchy is mounted.
     #[error("no cgroup hierarchy is mounted; mount one: `mount -t cgroup2 none /sys/fs/cgroup`")]
     NotMounted,
+    /// The files of processes cannot be seen at all.
+    #[error("{NO_PROC}: {MOUNT_PROC}")]
+    NoProc,
     /// There is no such cgroup, or no more.
     #[error(
         "no cgroup {path:?}: it has ended or never was; running ones are listed by `systemd-cgls` or `ls /sys/fs/cgroup`"
@@ -38,7 +41,8 @@ pub enum CgroupError {
     },
     /// The process is in a cgroup that is not below any mount that is seen from here.
     #[error(
-        "process {pid} is in cgroup {path:?}, which is not mounted here; run sw-bpf outside of the container"
+        "process {pid} is in cgroup {path:?}, which cannot be seen here: {}",
+        super::WAY_TO_UNSEEN
     )]
     NotVisible {
         /// The process.
@@ -147,7 +151,7 @@ impl From<CgroupError> for Error {
             },
             CgroupError::NotMounted => Self::NoCgroups,
             CgroupError::NoMemoryController => Self::NoController { controller: "memory" },
-            other => Self::Other(other.into()),
+            other => Self::from(anyhow::Error::from(other)),
         }
     }
 }
@@ -180,6 +184,14 @@ impl CgroupError {
                 source,
             },
             _ => Self::from_io("make", &path, source),
+        }
+    }
+
+    /// The error of a read of `path`, one of the caller's own files below `/proc`.
+    pub(super) fn of_proc(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NoProc,
+            _ => Self::from_io("read", path, source),
         }
     }
 

@@ -97,8 +97,8 @@ impl Hierarchies {
     /// What is mounted here.
     pub fn detect() -> Result<Self, CgroupError> {
         let path = Path::new("/proc/self/mountinfo");
-        let table = kernfile::read_up_to(path, MAX_MOUNTINFO_BYTES)
-            .map_err(|e| CgroupError::from_io("read", path, e))?;
+        let table =
+            kernfile::read_up_to(path, MAX_MOUNTINFO_BYTES).map_err(|e| CgroupError::of_proc(path, e))?;
         Self::from_lines(mounts::parse(&table).into_iter().filter(is_visible))
     }
 
@@ -199,6 +199,11 @@ impl Hierarchies {
     /// The cgroup that process `pid` is in.
     pub fn cgroup_of_pid(&self, pid: u32) -> Result<Cgroup, CgroupError> {
         self.cgroup_of_members(pid, &membership::of_pid(pid)?)
+    }
+
+    /// The cgroup that this process is in.
+    pub fn own_cgroup(&self) -> Result<Cgroup, CgroupError> {
+        self.cgroup_of_members(std::process::id(), &membership::own()?)
     }
 
     /// The hierarchy that the directory `real`, which has no links in it, belongs to, and its path there.

@@ -20,6 +20,11 @@ pub(super) fn of_process(process: &str) -> std::io::Result<Vec<Membership>> {
     kernfile::read(&Path::new("/proc").join(process).join("cgroup")).map(|bytes| parse(&bytes))
 }
 
+/// The memberships of the caller: not by its id, since `/proc` can be that of another pid namespace.
+pub(super) fn own() -> Result<Vec<Membership>, CgroupError> {
+    of_process("self").map_err(|e| CgroupError::of_proc(Path::new("/proc/self/cgroup"), e))
+}
+
 /// The memberships of a live process.
 ///
 /// One that has exited and was not yet waited for says `/` on version 1: that is where it is not.

@@ -48,7 +48,7 @@ impl OwnCgroup {
     /// nearest ancestor that can have them is the parent, unless a limit would be escaped by that. The memory
     /// controller that is switched on there for the children stays on: another command may rely on it by then.
     pub fn create(hierarchies: &Hierarchies) -> Result<Self, CgroupError> {
-        let members = own_memberships()?;
+        let members = membership::own()?;
         let parents = parent::find_all(hierarchies, &members, parent::let_children_count_memory)?;
         let mut number = 0;
         let made = loop {
@@ -63,7 +63,7 @@ impl OwnCgroup {
     /// Whether one can be made: it is, and is removed, but no controller is switched on for it.
     pub fn try_out(hierarchies: &Hierarchies) -> Result<(), CgroupError> {
         let count = parent::could_let_children_count_memory;
-        let parents = parent::find_all(hierarchies, &own_memberships()?, count)?;
+        let parents = parent::find_all(hierarchies, &membership::own()?, count)?;
         let made = make(&parents, &format!("sw-bpf-doctor-{}", std::process::id()))?;
         made.remove();
         Ok(())
@@ -199,11 +199,6 @@ impl JoinFiles {
         }
         Ok(())
     }
-}
-
-fn own_memberships() -> Result<Vec<Membership>, CgroupError> {
-    let path = Path::new("/proc/self/cgroup");
-    membership::of_process("self").map_err(|e| CgroupError::from_io("read", path, e))
 }
 
 /// Makes directories of this name below all the parents, or none.

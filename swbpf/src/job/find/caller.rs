@@ -23,7 +23,7 @@ impl Caller {
     pub fn current(hierarchies: &Hierarchies, left: Option<&Path>) -> Self {
         let job = match left {
             Some(left) => hierarchies.slurm_job_at(left),
-            None => hierarchies.slurm_job_of_pid(std::process::id()),
+            None => hierarchies.own_slurm_job(),
         };
         // Without an answer the caller is in no job, which makes it no more than a stranger to it.
         let job = job.ok().flatten();

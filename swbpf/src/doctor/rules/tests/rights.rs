@@ -3,6 +3,7 @@
 use super::{assert_told, cannot, told};
 use crate::doctor::diagnosis::{Topic, Verdict};
 use crate::doctor::facts::*;
+use crate::error::NO_PROC;
 use crate::kernel::ladder::Rung;
 
 #[test]
@@ -90,4 +91,53 @@ fn who_may_make_no_cgroup_cannot_run() {
     });
     assert_told(&check, Verdict::Degraded, "Read-only", Some("run outside"));
     assert!(check.means.contains("sw-bpf run"));
+}
+
+#[test]
+fn what_hinders_the_programs_is_no_matter_for_a_report() {
+    let hindered = |asked| {
+        told(Topic::Programs, |facts| {
+            facts.programs.asked = asked;
+            facts.programs.trial = Trial::Hindered("too many open files: raise that".into());
+        })
+    };
+    let check = hindered(None);
+    assert_told(&check, Verdict::Degraded, "a trial was hindered: too many", None);
+    assert!(check.means.contains("sampled"), "{check:?}");
+    let check = hindered(Some(Rung::Fentry));
+    assert_told(&check, Verdict::Degraded, "a trial was hindered: too many", None);
+    assert!(check.means.contains("nothing is measured"), "{check:?}");
+    let check = told(Topic::Events, |facts| {
+        facts.programs.trial = Trial::Hindered("too many open files".into());
+    });
+    assert_told(&check, Verdict::Degraded, "no kernel programs", None);
+}
+
+#[test]
+fn an_own_cgroup_that_cannot_be_seen_is_told() {
+    let check = told(Topic::Cgroups, |facts| {
+        if let Ok(cgroups) = &mut facts.cgroups {
+            cgroups.sees_own = false;
+        }
+    });
+    assert_told(
+        &check,
+        Verdict::Degraded,
+        "that of this process cannot be seen",
+        Some("--cgroup PATH"),
+    );
+}
+
+#[test]
+fn without_proc_it_is_to_be_mounted_and_nothing_else() {
+    let without = |facts: &mut Facts| {
+        facts.bpf.unprivileged = Err(NO_PROC.into());
+        facts.programs.trial = Trial::Hindered(NO_PROC.into());
+        facts.cgroups = Err(NO_PROC.into());
+    };
+    for (topic, verdict) in [(Topic::Bpf, Verdict::Unknown), (Topic::Cgroups, Verdict::Broken)] {
+        let check = told(topic, without);
+        assert_told(&check, verdict, "/proc is not mounted", Some("mount -t proc"));
+        assert_eq!(check.changes.len(), 1, "{check:?}");
+    }
 }

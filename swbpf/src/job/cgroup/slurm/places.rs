@@ -54,8 +54,8 @@ impl Hierarchies {
     }
 
     /// The job that process `pid` is in; `None` where it is in none.
-    pub fn slurm_job_of_pid(&self, pid: u32) -> Result<Option<(JobPlace, PathBuf)>, CgroupError> {
-        self.job_of_members(&membership::of_pid(pid)?)
+    pub fn own_slurm_job(&self) -> Result<Option<(JobPlace, PathBuf)>, CgroupError> {
+        self.job_of_members(&membership::own()?)
     }
 
     pub(super) fn job_of_members(
