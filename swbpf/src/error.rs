@@ -1,14 +1,15 @@
 //! What can go wrong: one line each, first what failed, then what to do next.
 
+mod cause;
 mod way;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+pub use cause::is_for_too_many_files;
 use way::way_to_command;
 pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities};
 
@@ -308,14 +309,6 @@ impl From<anyhow::Error> for Error {
             _ => Self::Other(error),
         }
     }
-}
-
-/// Whether one of the causes is that this process has as many open files as it may.
-pub fn is_for_too_many_files(error: &anyhow::Error) -> bool {
-    let causes = error.chain().filter_map(|cause| cause.downcast_ref());
-    causes
-        .map(Errno::from_io_error)
-        .any(|errno| errno == Some(Errno::MFILE))
 }
 
 impl Error {

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use support::command::{failure, output};
 use support::doctor::Diagnosis;
-use support::measure::program;
+use support::measure::{own_cgroup, program};
 use support::need_bpf;
 use tempfile::TempDir;
 
-use super::doctor;
+use super::{diagnosed, doctor};
 
 #[test]
 fn a_user_without_any_right_is_told_what_could_not_be_looked_at() {
@@ -107,4 +107,65 @@ fn output_that_cannot_be_written_is_73_and_a_reader_that_has_gone_is_none() {
     drop(child.stdout.take());
     let status = child.wait().expect("an end");
     assert!([Some(0), Some(1)].contains(&status.code()), "{status}");
+}
+
+#[test]
+fn a_limit_of_open_files_is_no_fault_of_the_kernel() {
+    if !need_bpf() {
+        return;
+    }
+    let diagnosis = diagnosed("ulimit -n 40; doctor");
+    diagnosis.assert(
+        "programs",
+        "degraded",
+        "a trial was hindered: too many open files: this process may have 40",
+        "",
+    );
+    assert!(!diagnosis.check("programs").found.contains("no hook"));
+    diagnosis.assert("cgroups", "ok", "memory of version", "");
+}
+
+#[test]
+fn without_proc_nothing_else_is_said_to_be_missing() {
+    if !need_bpf() {
+        return;
+    }
+    let diagnosis = diagnosed("umount -l /proc; doctor");
+    let mount = "mount -t proc proc /proc";
+    diagnosis.assert("capabilities", "ok", "CAP_BPF and CAP_PERFMON", "");
+    diagnosis.assert("bpf", "unknown", "/proc is not mounted", mount);
+    diagnosis.assert("programs", "degraded", "hindered: /proc is not mounted", "");
+    diagnosis.assert("cgroups", "broken", "/proc is not mounted", mount);
+    diagnosis.assert("run", "degraded", "/proc is not mounted", "");
+}
+
+/// Where its own cgroup cannot be seen, nothing of it is ok.
+#[test]
+fn in_a_cgroup_namespace_what_works_is_told() {
+    if !need_bpf() {
+        return;
+    }
+    // The root would be seen.
+    let own = own_cgroup();
+    let diagnosis = diagnosed(&format!(
+        "echo 0 >'{}/cgroup.procs'; exec unshare --cgroup env PATH=/nonexistent \"$0\" doctor --json",
+        own.cgroup().path().display()
+    ));
+    diagnosis.assert("cgroups", "degraded", "cannot be seen", "--once --cgroup PATH");
+    diagnosis.assert("run", "degraded", "cannot be seen here", "");
+}
+
+/// There its own id is that of another process.
+#[test]
+fn in_a_pid_namespace_with_the_hosts_proc_the_programs_are_tried() {
+    if !need_bpf() {
+        return;
+    }
+    let outside = Diagnosis::of(&mut doctor(&["--json"]));
+    let own = own_cgroup();
+    let diagnosis = diagnosed(&format!(
+        "echo 0 >'{}/cgroup.procs'; exec unshare --pid --fork env PATH=/nonexistent \"$0\" doctor --json",
+        own.cgroup().path().display()
+    ));
+    assert_eq!(diagnosis.check("programs").found, outside.check("programs").found);
 }

@@ -1,3 +1,5 @@
+use rustix::io::Errno;
+
 use super::*;
 
 fn denied() -> io::Error {
@@ -218,6 +220,15 @@ fn too_many_open_files_are_told_as_such() {
     );
     assert!(!told.contains("attach"), "{told}");
     assert!(matches!(met(Errno::NOENT), Error::Other(_)));
+    let refused = io::Error::from(Errno::MFILE);
+    for hidden in [
+        anyhow::Error::new(error),
+        anyhow::Error::new(aya::programs::ProgramError::IOError(refused)),
+        anyhow::Error::new(aya::maps::MapError::IoError(io::Error::from(Errno::MFILE))),
+    ] {
+        let error = Error::from(hidden.context("hear of it"));
+        assert!(matches!(error, Error::TooManyFiles { .. }), "{error}");
+    }
     let raised = |limit| Error::TooManyFiles { limit }.to_string();
     assert!(raised(40).contains("`ulimit -n 1024`"));
     assert!(raised(4096).contains("`ulimit -n 8192`"));

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Probe;
 use crate::{
-    error::Error,
+    error::{Error, is_for_too_many_files},
     kernel::{
         ladder::{Choice, PlannedProgram, Rung, told},
         support::Plan,
@@ -136,6 +136,7 @@ fn choose(
                     why_not_better: (!refused.is_empty()).then(|| told(&refused)),
                 });
             }
+            Err(error) if is_for_too_many_files(&error) => return Err(error.into()),
             Err(error) => refused.push((rung, format!("{error:#}"))),
         }
     }
@@ -213,6 +214,9 @@ fn briefly(error: ProgramError) -> anyhow::Error {
     let Some(refusal) = refusal else {
         // Not the program, but the place or the user.
         let number = Errno::from_raw(io_error.raw_os_error().unwrap_or(0));
+        if number == Errno::EMFILE {
+            return io_error.into();
+        }
         return anyhow!("refused ({number:?})");
     };
     let refusal: String = refusal.chars().take(REFUSAL).collect();

@@ -252,7 +252,8 @@ fn load_raw<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a Program, Error> {
 }
 
 fn online_cpus() -> Result<Vec<u32>, Error> {
-    Ok(aya::util::online_cpus().map_err(|(path, error)| anyhow!("read {path}: {error}"))?)
+    Ok(aya::util::online_cpus()
+        .map_err(|(path, error)| anyhow::Error::new(error).context(format!("read {path}")))?)
 }
 
 /// The programs must see this very task through the offsets before a number of theirs is told. Returns the id of its cgroup.

@@ -61,7 +61,7 @@ pub fn count(
     if let Some(rung) = force.and_then(Rung::asked) {
         plan = plan.on(rung)?;
     }
-    let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
+    let own = hierarchies.own_cgroup().ok();
     let own = own.as_ref().and_then(|own| own.nearest_dir(controller));
     let mut probe = Probe::load(&plan, ROOM, own.map(|dir| dir.path.as_path()))?;
     // Megabytes that would count, and fall away, where the target is the caller's own cgroup.

@@ -95,7 +95,7 @@ impl Jobs {
         if let Some(rung) = force.and_then(Rung::asked) {
             plan = plan.on(rung)?;
         }
-        let own = hierarchies.cgroup_of_pid(std::process::id()).ok();
+        let own = hierarchies.own_cgroup().ok();
         let own = own.as_ref().and_then(|own| own.nearest_dir(Controller::Memory));
         let pins = Pins {
             dir: asked.pin_dir.clone(),
