@@ -2,6 +2,7 @@
 
 mod cause;
 mod way;
+mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};
@@ -12,6 +13,8 @@ use rustix::process::{Resource, getrlimit};
 pub use cause::is_for_too_many_files;
 use way::way_to_command;
 pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities};
+use words::lines;
+pub use words::one_line;
 
 /// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
 ///
@@ -168,6 +171,24 @@ pub enum Error {
         /// What to name instead.
         candidates: Vec<String>,
     },
+    /// No record is known by this id.
+    #[error("no record of {what}: {why}")]
+    NoRecord {
+        /// What was asked for, as `job 123`.
+        what: String,
+        /// What is known, and what to do.
+        why: String,
+    },
+    /// Records are there that this user may not see.
+    #[error("cannot {action} {path:?}: {why}")]
+    RecordDenied {
+        /// What was tried, as `list`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Who may, and what to do.
+        why: String,
+    },
     /// The job has not started.
     #[error("job {id} has not started ({why}): `squeue --start -j {id}` tells when Slurm expects it to")]
     JobPending {
@@ -320,7 +341,7 @@ impl Error {
             Self::JobSeveral { .. } => 2,
             Self::JobPending { .. } => 65,
             Self::CgroupGone { .. } | Self::NotACgroup { .. } | Self::JobEnded { .. } => 66,
-            Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } => 67,
+            Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } | Self::NoRecord { .. } => 67,
             Self::JobElsewhere { .. } => 68,
             Self::Lockdown { .. } => 69,
             Self::NoBtf { .. } | Self::BadBtf { .. } => 70,
@@ -329,7 +350,10 @@ impl Error {
             Self::Output { .. } | Self::Stdout { .. } => 73,
             Self::TableFull { .. } => 75,
             Self::NodesMissing { .. } => 76,
-            Self::Permission { .. } | Self::NoOwnCgroup { .. } | Self::JobNotYours { .. } => 77,
+            Self::Permission { .. }
+            | Self::NoOwnCgroup { .. }
+            | Self::JobNotYours { .. }
+            | Self::RecordDenied { .. } => 77,
             Self::MissingCapability { .. } | Self::UserNamespace => 78,
             Self::NotExecutable { .. } | Self::NoRoom { .. } => 126,
             Self::CommandNotFound { .. } => 127,
@@ -354,32 +378,6 @@ impl Error {
             _ => Self::NotExecutable { command, source },
         }
     }
-}
-
-/// Each of `items` on a line of its own.
-fn lines(items: &[String]) -> String {
-    let mut lines = String::new();
-    for item in items {
-        lines.push_str("\n  ");
-        lines.push_str(item);
-    }
-    lines
-}
-
-/// `error` with its causes on one line, whatever they hold. A cause that the text before it ends with is not told again.
-pub fn one_line(error: &anyhow::Error) -> String {
-    let mut told = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
-        }
-    }
-    told.split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 #[cfg(test)]

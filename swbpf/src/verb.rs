@@ -7,7 +7,6 @@ mod calibrate;
 mod count;
 mod ending;
 mod facts;
-mod keep;
 mod listen;
 mod meter;
 mod mine;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use swbpf::out::{json, text};
+use swbpf::record::Writer;
 use swbpf::snapshot::{Gathered, Snapshot};
 
 fn assert_plain(text: &str) {
@@ -85,7 +86,7 @@ fn a_record_is_told_line_by_line_and_begins_anew() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("record.jsonl");
     fs::write(&path, "of an earlier run").expect("file");
-    let mut record = json::Record::create(&path).expect("record");
+    let mut record = Writer::create(&path).expect("record");
     let mut expected = String::new();
     for snapshot in [snapshots::attached(), snapshots::kernel()] {
         record.append(&snapshot).expect("append");
@@ -97,13 +98,13 @@ fn a_record_is_told_line_by_line_and_begins_anew() {
 #[test]
 fn a_record_that_cannot_be_written_says_which() {
     let folder = tempfile::tempdir().expect("folder");
-    let error = json::Record::create(folder.path()).expect_err("a folder is no file");
+    let error = Writer::create(folder.path()).expect_err("a folder is no file");
     assert_eq!(error.exit_code(), 73);
     assert!(
         error.to_string().contains(&folder.path().display().to_string()),
         "{error}"
     );
-    let mut full = json::Record::create(Path::new("/dev/full")).expect("device");
+    let mut full = Writer::create(Path::new("/dev/full")).expect("device");
     assert_eq!(
         full.append(&snapshots::kernel()).expect_err("full").exit_code(),
         73

@@ -107,6 +107,15 @@ fn one_of_each_job() -> Vec<Error> {
             id: "7".into(),
             user: "alice".into(),
         },
+        Error::NoRecord {
+            what: "job 7".into(),
+            why: "it has not run here".into(),
+        },
+        Error::RecordDenied {
+            action: "list",
+            path: PathBuf::from("/a\n\u{1b}[31m"),
+            why: "root alone may".into(),
+        },
         Error::NodesMissing {
             id: "7".into(),
             missing: 1,

@@ -11,8 +11,9 @@ use std::{
 };
 
 use anyhow::anyhow;
-use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags, fsetxattr, fstat, open, openat, renameat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, openat, renameat, statat};
 
+use super::RecordName;
 use crate::error::Error;
 
 /// Records of earlier runs of one job that are kept: 1, 2, …
@@ -61,17 +62,12 @@ impl Dir {
         self.path.join(name)
     }
 
-    /// A new file for `job`, to be appended to, that only this user and `reader` can read, and its name. What is left of an
-    /// earlier run of that job keeps a name of its own.
-    pub fn create(&self, job: &str, reader: Option<u32>) -> io::Result<(String, File)> {
-        let name = format!("{job}.jsonl");
+    /// A new file for the latest run of `job`, to be appended to, that only this user can read. What is left of an earlier run
+    /// of that job keeps a name of its own.
+    pub fn create(&self, job: &str) -> io::Result<File> {
+        let name = RecordName::latest(job).file();
         self.set_aside(job, &name)?;
-        let flags = OFlags::CREATE | OFlags::EXCL;
-        let file = self.open_file(&name, flags)?;
-        if let Some(reader) = reader {
-            let_read(&file, reader)?;
-        }
-        Ok((name, file))
+        self.open_file(&name, OFlags::CREATE | OFlags::EXCL)
     }
 
     /// A file that is there, to be appended to, and whether its last line has no end.
@@ -98,42 +94,18 @@ impl Dir {
         if !self.has(name) {
             return Ok(());
         }
-        let names = (1..MOST_EARLIER).map(|number| format!("{job}.{number}.jsonl"));
-        let aside = { names }.find(|name| !self.has(name));
-        let aside = aside.unwrap_or_else(|| format!("{job}.{MOST_EARLIER}.jsonl"));
+        let name_of = |run| {
+            let job = job.to_owned();
+            RecordName { job, run }.file()
+        };
+        let aside = (1..MOST_EARLIER).map(name_of).find(|name| !self.has(name));
+        let aside = aside.unwrap_or_else(|| name_of(MOST_EARLIER));
         Ok(renameat(&self.fd, name, &self.fd, aside)?)
     }
 
     fn has(&self, name: &str) -> bool {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
-}
-
-/// Lets one user read a file that belongs to this one, who could not be kept from changing it if it were the user's own:
-/// an access control list (acl(5)) in the form of `linux/posix_acl_xattr.h`.
-fn let_read(file: &File, uid: u32) -> io::Result<()> {
-    const VERSION: u32 = 2;
-    const NO_ID: u32 = u32::MAX;
-    // Tag, permission, id: owner, this user, the group, the most that the two before may, others.
-    let entries: [(u16, u16, u32); 5] = [
-        (0x01, 6, NO_ID),
-        (0x02, 4, uid),
-        (0x04, 0, NO_ID),
-        (0x10, 4, NO_ID),
-        (0x20, 0, NO_ID),
-    ];
-    let mut list = VERSION.to_le_bytes().to_vec();
-    for (tag, permission, id) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(permission.to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    Ok(fsetxattr(
-        file,
-        "system.posix_acl_access",
-        &list,
-        XattrFlags::empty(),
-    )?)
 }
 
 #[cfg(test)]
@@ -147,8 +119,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("a directory");
         let dir = Dir::open(&temp.path().join("jobs")).expect("made");
         for text in ["first\n", "second\n", "torn"] {
-            let (name, mut file) = dir.create("7", None).expect("a file");
-            assert_eq!(name, "7.jsonl");
+            let mut file = dir.create("7").expect("a file");
             file.write_all(text.as_bytes()).expect("written");
         }
         let text = |name: &str| fs::read_to_string(dir.path_of(name)).expect("there");
@@ -167,7 +138,7 @@ mod tests {
         fs::write(temp.path().join("target"), "kept").expect("written");
         std::os::unix::fs::symlink("target", temp.path().join("8.jsonl")).expect("linked");
         assert!(dir.resume("8.jsonl").is_err());
-        let (_, mut file) = dir.create("8", None).expect("the link is set aside");
+        let mut file = dir.create("8").expect("the link is set aside");
         file.write_all(b"new").expect("written");
         assert_eq!(
             fs::read_to_string(temp.path().join("target")).expect("there"),

@@ -3,62 +3,81 @@
 use std::{
     fs::File,
     io::{self, Write},
+    path::{Path, PathBuf},
 };
 
-use super::Dir;
+use super::{Dir, RecordName, acl};
 use crate::{error::Error, out::json, snapshot::Snapshot};
 
 /// A file that grows by whole lines. What cannot be written is tried anew with the next line, which has all that the one
 /// before it had.
 #[derive(Debug)]
 pub struct Writer {
-    name: String,
+    path: PathBuf,
     file: File,
     /// Whether what is there does not end with a whole line.
     is_torn: bool,
 }
 
 impl Writer {
-    /// Begins a record of `job`, which `reader` may read.
-    pub fn begin(dir: &Dir, job: &str, reader: Option<u32>) -> Result<Self, Error> {
-        let (name, file) = dir.create(job, reader).map_err(|source| Error::Output {
-            path: dir.path_of(&format!("{job}.jsonl")),
-            source,
-        })?;
-        Ok(Self {
-            name,
-            file,
-            is_torn: false,
-        })
+    /// Begins a record at a path that was asked for; a file that is there is replaced.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        match File::create(&path) {
+            Ok(file) => Ok(Self {
+                path,
+                file,
+                is_torn: false,
+            }),
+            Err(source) => Err(Error::Output { path, source }),
+        }
     }
 
-    /// Goes on with the record of this name.
+    /// Begins a record of `job`, which only this user may read.
+    pub fn begin(dir: &Dir, job: &str) -> Result<Self, Error> {
+        let path = dir.path_of(&RecordName::latest(job).file());
+        match dir.create(job) {
+            Ok(file) => Ok(Self {
+                path,
+                file,
+                is_torn: false,
+            }),
+            Err(source) => Err(Error::Output { path, source }),
+        }
+    }
+
+    /// Goes on with the record in the file of this name.
     pub fn resume(dir: &Dir, name: &str) -> Result<Self, Error> {
-        let (file, is_torn) = dir.resume(name).map_err(|source| Error::Output {
-            path: dir.path_of(name),
-            source,
-        })?;
-        Ok(Self {
-            name: name.to_owned(),
-            file,
-            is_torn,
-        })
+        let path = dir.path_of(name);
+        match dir.resume(name) {
+            Ok((file, is_torn)) => Ok(Self { path, file, is_torn }),
+            Err(source) => Err(Error::Output { path, source }),
+        }
     }
 
     /// The name of its file.
     pub fn name(&self) -> &str {
-        &self.name
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        name.unwrap_or_default()
+    }
+
+    /// Lets one more user read it. It stays this user's own, so that nobody else can change it.
+    pub fn let_read(&self, uid: u32) -> Result<(), Error> {
+        acl::let_read(&self.file, uid).map_err(|source| Error::Output {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// Adds one line. It is with the kernel on return, so that a kill loses none that was told.
-    pub fn append(&mut self, dir: &Dir, snapshot: &Snapshot) -> Result<(), Error> {
+    pub fn append(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         let mut line = json::line(snapshot)?;
         if self.is_torn {
             // A reader leaves out the line that this ends.
             line.insert(0, '\n');
         }
         self.write(line.as_bytes()).map_err(|source| Error::Output {
-            path: dir.path_of(&self.name),
+            path: self.path.clone(),
             source,
         })
     }

@@ -3,7 +3,6 @@
 use std::{ops::ControlFlow, process::ExitCode, time::Instant};
 
 use super::{
-    keep::Keeper,
     listen::{Empty, End, listen},
     meter::Meter,
     outside::{Left, leave},
@@ -16,6 +15,7 @@ use crate::{
     error::Error,
     job::cgroup::Hierarchies,
     out::{self, text},
+    record::Keeper,
     snapshot::Kind,
 };
 

@@ -10,7 +10,6 @@ use anyhow::Context;
 use tokio::process::{Child, Command};
 
 use super::{
-    keep::Keeper,
     listen::{Empty, End, listen},
     meter::Meter,
     signals::{Inherited, Signals, is_from_process},
@@ -22,6 +21,7 @@ use crate::{
     fold::SlurmJob,
     job::cgroup::{Hierarchies, OwnCgroup},
     out::{self, text},
+    record::Keeper,
     sampled::procfs::{self, Begun},
     snapshot::{Exit, Kind, TargetKind},
 };

@@ -228,7 +228,7 @@ impl Jobs {
                 ended.push(*slot);
             } else if job.pace.is_due(now) || job.has_news {
                 job.meter.look()?;
-                write(job, &self.records, &self.states, Kind::Progress);
+                write(job, &self.states, Kind::Progress);
             } else {
                 job.meter.glance()?;
             }
@@ -245,7 +245,7 @@ impl Jobs {
             return Ok(());
         };
         job.meter.finish()?;
-        write(&mut job, &self.records, &self.states, Kind::Summary);
+        write(&mut job, &self.states, Kind::Summary);
         self.states.forget(job.cgroup_id);
         self.probe.borrow_mut().untrack(job.cgroup_id, slot)
     }
@@ -272,7 +272,7 @@ impl Jobs {
     /// Leaves all to the next agent.
     pub fn leave(&mut self) {
         for job in self.by_slot.values_mut() {
-            write(job, &self.records, &self.states, Kind::Progress);
+            write(job, &self.states, Kind::Progress);
         }
     }
 }
@@ -286,12 +286,12 @@ fn is_news(notice: &Notice) -> bool {
 }
 
 /// Adds a line to the record of a job, and keeps what the next agent needs.
-fn write(job: &mut Job, records: &Dir, states: &States, kind: Kind) {
+fn write(job: &mut Job, states: &States, kind: Kind) {
     let snapshot = job.meter.snapshot(kind, None);
     job.has_news = false;
     job.news.are_in(&snapshot);
     let written = match &mut job.record {
-        Some(record) => record.append(records, &snapshot),
+        Some(record) => record.append(&snapshot),
         None => Ok(()),
     };
     let kept = keep(job, states);

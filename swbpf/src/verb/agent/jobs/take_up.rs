@@ -132,7 +132,12 @@ impl Jobs {
             is_shared: true,
         };
         let meter = Meter::beside_others(chosen, method)?;
-        let record = Writer::begin(&self.records, &name, uid.filter(|uid| *uid != 0));
+        let record = Writer::begin(&self.records, &name);
+        if let (Ok(record), Some(uid)) = (&record, uid.filter(|uid| *uid != 0))
+            && let Err(error) = record.let_read(uid)
+        {
+            note(&format!("job {name}: its user may not read its record: {error}"));
+        }
         let is_failing = record.is_err();
         if let Err(error) = &record {
             note(&format!("job {name} has no record: {error}"));
@@ -149,7 +154,7 @@ impl Jobs {
             to_settle: 0,
         };
         let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
-        write(job, &self.records, &self.states, Kind::Progress);
+        write(job, &self.states, Kind::Progress);
         if let Some(id) = id {
             self.ask(cgroup_id, id);
         }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use crate::{error::Error, out::json::Record, snapshot::Snapshot};
+use super::Writer;
+use crate::{error::Error, snapshot::Snapshot};
 
 /// A record, where one was asked for, and the first failure to write it.
+#[derive(Debug)]
 pub struct Keeper {
-    record: Option<Record>,
+    record: Option<Writer>,
     failure: Option<Error>,
 }
 
@@ -14,7 +16,7 @@ impl Keeper {
     /// Begins a record at `path`.
     pub fn begin(path: Option<&Path>) -> Result<Self, Error> {
         Ok(Self {
-            record: path.map(Record::create).transpose()?,
+            record: path.map(Writer::create).transpose()?,
             failure: None,
         })
     }
