@@ -13,6 +13,7 @@ mod mine;
 mod once;
 mod outside;
 mod pace;
+mod privilege;
 mod reading;
 mod rows;
 mod run;

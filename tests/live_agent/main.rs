@@ -3,6 +3,7 @@
 mod kills;
 mod node;
 mod records;
+mod rights;
 
 use support::measure::{MIB, Process};
 use support::need_bpf;

@@ -83,6 +83,11 @@ impl Node {
         self.agent = Some(agent.expect("sw-bpf starts"));
     }
 
+    /// The process id of the agent.
+    pub fn pid(&self) -> u32 {
+        self.agent.as_ref().expect("an agent").id()
+    }
+
     /// Kills the agent in whatever it does.
     pub fn kill(&mut self) {
         if let Some(mut agent) = self.agent.take() {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use support::command::snapshot;
 use support::measure::{MIB, program, wait_until};
-use support::slurm::{Config, JobId, Slurm};
+use support::slurm::{Config, JobId, PROGRAM_DIRS, Slurm};
 use support::{need_bpf, need_slurm};
 use tempfile::TempDir;
 
@@ -26,10 +26,27 @@ impl Agent {
         let dir = tempfile::tempdir().expect("a directory");
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
         let mut agent = Self { dir, child: None };
-        fs::create_dir(agent.path("bpf")).expect("a directory");
+        for name in ["bin", "bpf"] {
+            fs::create_dir(agent.path(name)).expect("a directory");
+        }
+        agent.wrap_scontrol();
         run("mount", &["-t", "bpf", "bpf"], &agent.path("bpf"));
         agent.restart(slurm);
         agent
+    }
+
+    /// Has each `scontrol` of the agent tell the rights with which it was started.
+    fn wrap_scontrol(&self) {
+        let scontrol = PROGRAM_DIRS.iter().map(|dir| Path::new(dir).join("scontrol"));
+        let scontrol = { scontrol }.find(|path| path.exists()).expect("scontrol");
+        let script = format!(
+            "#!/bin/sh\n/bin/grep -E '^(Cap|NoNewPrivs)' /proc/self/status >>{}\nexec {} \"$@\"\n",
+            self.path("rights").display(),
+            scontrol.display()
+        );
+        let wrapper = self.path("bin/scontrol");
+        fs::write(&wrapper, script).expect("a script");
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("a script");
     }
 
     /// Kills the one that runs, and starts another.
@@ -46,6 +63,7 @@ impl Agent {
             .arg("agent")
             .arg("--socket")
             .arg(self.path("run/agent.sock"));
+        command.env("PATH", self.path("bin"));
         command.arg("--records").arg(self.path("jobs"));
         command.arg("--pin-dir").arg(self.path("bpf/pins"));
         let child = command.stdin(Stdio::null()).stderr(told).spawn();
@@ -151,6 +169,12 @@ fn a_job_is_recorded_with_no_action_by_its_user() {
     let record = agent.record(job);
     assert!(can_read(slurm.user().uid, &record), "{}", agent.told());
     assert!(!can_read(12_345, &record));
+    let rights = fs::read_to_string(agent.path("rights")).expect("scontrol was asked");
+    for line in rights.lines() {
+        let (what, value) = line.split_once(":\t").expect("a line of status");
+        let none = u64::from(what == "NoNewPrivs");
+        assert_eq!(u64::from_str_radix(value, 16), Ok(none), "of scontrol: {rights}");
+    }
 }
 
 /// Killed while a job runs, and while there is a spike: the summary has both runs of the agent, and the time between.

@@ -4,14 +4,17 @@ mod birth;
 mod jobs;
 mod state;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{io, path::Path, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use rustix::thread::CapabilitySet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::{
+    calibrate::Calibrator,
     listen::{notices, readable},
     meter::SETTLE,
+    privilege,
     signals::Signals,
 };
 use crate::{
@@ -24,12 +27,18 @@ use jobs::Jobs;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
+/// What the agent may do once its programs count, beside what any process of its user may: the user of a job owns cgroups of it
+/// on both versions, and could shut them, so that their files would not be seen.
+const KEPT: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 
 /// Records until a signal ends it; counting goes on after that, and what was born meanwhile is taken up by the next agent.
 pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
-    let mut jobs = Jobs::begin(hierarchies, asked, force)?;
+    // While this process may still do all that it has to be started with.
+    let calibrator = Calibrator::with_helper()?;
+    let mut jobs = Jobs::begin(hierarchies, asked, force, calibrator)?;
+    give_up_capabilities(&jobs).context("give up capabilities")?;
     let waiting = notices(&jobs.probe())?;
     note(&format!(
         "records the jobs of this host in {}",
@@ -56,6 +65,15 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
     }
     jobs.leave();
     Ok(ExitCode::SUCCESS)
+}
+
+fn give_up_capabilities(jobs: &Jobs) -> io::Result<()> {
+    let mut kept = KEPT;
+    // Before Linux 5.19, `kernel.unprivileged_bpf_disabled` also shuts programs and maps that are there.
+    if !privilege::is_enough(kept, || jobs.probe().look().is_ok())? {
+        kept |= CapabilitySet::BPF;
+    }
+    privilege::keep_only(kept)
 }
 
 /// Says on standard error what an operator should know; the agent goes on.

@@ -82,6 +82,7 @@ impl Jobs {
         hierarchies: Hierarchies,
         asked: &cli::Agent,
         force: Option<ForcedSource>,
+        calibrator: Calibrator,
     ) -> Result<Self, Error> {
         let run_dir = run_dir(&asked.socket);
         let states = States::open(run_dir.join("jobs"))?;
@@ -124,7 +125,7 @@ impl Jobs {
             records,
             states,
             by_slot: BTreeMap::new(),
-            calibrator: Calibrator::default(),
+            calibrator,
             answers: mpsc::channel(ANSWERS),
             without_slot: 0,
         };
