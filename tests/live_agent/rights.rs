@@ -112,7 +112,7 @@ fn what_a_user_shuts_is_seen() {
     let mut held = job.start(&["hold", "--size", "20M"]);
     held.ready();
     chown(path, Some(SOME_USER), Some(SOME_USER)).expect("given away");
-    fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("shut");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o0)).expect("shut");
     wait_until("a look at its processes", || {
         last(&node, "cgroup-shut").is_some_and(|line| line.memory.rss_sum_bytes >= Some(20 * MIB))
     });
