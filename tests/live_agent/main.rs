@@ -4,6 +4,7 @@ mod kills;
 mod node;
 mod records;
 mod rights;
+mod service;
 
 use support::measure::{MIB, Process};
 use support::need_bpf;

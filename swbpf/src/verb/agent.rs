@@ -2,6 +2,7 @@
 
 mod birth;
 mod jobs;
+mod service;
 mod state;
 
 use std::{io, path::Path, process::ExitCode, time::Duration};
@@ -24,6 +25,7 @@ use crate::{
     out,
 };
 use jobs::Jobs;
+use service::Service;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -44,6 +46,8 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
         "records the jobs of this host in {}",
         asked.records.display()
     ));
+    let mut service = Service::find();
+    service.ready(jobs.count());
     let mut looks = interval_at(Instant::now() + LOOK, LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -60,9 +64,13 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
             Some(said) = jobs.said() => jobs.learn(&said),
             () = sleep(SETTLE), if jobs.is_settling() => jobs.settle()?,
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
-            _ = looks.tick() => jobs.look()?,
+            _ = looks.tick() => {
+                jobs.look()?;
+                service.goes_on(jobs.count());
+            }
         }
     }
+    service.stopping();
     jobs.leave();
     Ok(ExitCode::SUCCESS)
 }

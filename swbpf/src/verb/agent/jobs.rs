@@ -138,6 +138,11 @@ impl Jobs {
         self.probe.borrow()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.by_slot.len()
+    }
+
     fn counting(&self, slot: SlotId) -> Counting {
         Counting {
             probe: Rc::clone(&self.probe),
