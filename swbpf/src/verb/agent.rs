@@ -70,7 +70,7 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
             }
         }
     }
-    service.stopping();
+    Service::stopping();
     jobs.leave();
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
-//! What the agent tells the service manager that has started it (sd_notify(3)). Where there is none, or it cannot be told, nothing
-//! of the agent depends on it.
+//! What the agent tells the service manager that has started it (`sd_notify(3)`). Where there is none, or it cannot be told,
+//! nothing of the agent depends on it.
 
 use sd_notify::NotifyState;
 
@@ -37,7 +37,7 @@ impl Service {
     }
 
     /// What is to be saved is saved, and then the agent ends.
-    pub fn stopping(&self) {
+    pub fn stopping() {
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
     }
 }
