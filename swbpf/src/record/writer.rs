@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Serialize;
+
 use super::{Dir, RecordName, acl};
-use crate::{error::Error, out::json, snapshot::Snapshot};
+use crate::{error::Error, out::json};
 
 /// A file that grows by whole lines. What cannot be written is tried anew with the next line, which has all that the one
 /// before it had.
@@ -70,8 +72,8 @@ impl Writer {
     }
 
     /// Adds one line. It is with the kernel on return, so that a kill loses none that was told.
-    pub fn append(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        let mut line = json::line(snapshot)?;
+    pub fn append(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        let mut line = json::line(line)?;
         if self.is_torn {
             // A reader leaves out the line that this ends.
             line.insert(0, '\n');

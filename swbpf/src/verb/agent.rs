@@ -62,7 +62,7 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
                 jobs.hear()?;
             }
             Some(said) = jobs.said() => jobs.learn(&said),
-            () = sleep(SETTLE), if jobs.is_settling() => jobs.settle()?,
+            () = sleep(SETTLE), if jobs.is_settling() => jobs.settle(),
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
             _ = looks.tick() => {
                 jobs.look()?;

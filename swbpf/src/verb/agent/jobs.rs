@@ -1,5 +1,6 @@
 //! The jobs of this node: each with its measurement and its record.
 
+mod lines;
 mod slurm;
 mod take_up;
 
@@ -13,7 +14,11 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{birth::Nests, note, run_dir, state::States};
+use super::{
+    birth::Nests,
+    note, run_dir,
+    state::{Leaving, States},
+};
 use crate::{
     cli::{self, ForcedSource},
     error::Error,
@@ -24,7 +29,7 @@ use crate::{
         support::{Facts, plan},
     },
     probe::{Notice, Pinned, Pins, Probe, Room, SlotId, What},
-    record::{Dir, Writer},
+    record::Dir,
     snapshot::{Kind, Probes},
     verb::{
         calibrate::Calibrator,
@@ -33,6 +38,7 @@ use crate::{
         pace::{News, Pace},
     },
 };
+use lines::{Failing, Lines, Unwritten};
 pub use slurm::Said;
 
 /// Jobs that are counted at one time, and their steps and tasks.
@@ -46,15 +52,14 @@ const ANSWERS: usize = 64;
 /// A job under way.
 struct Job {
     meter: Meter,
-    name: String,
     cgroup_id: u64,
-    record: Option<Writer>,
+    lines: Lines,
     pace: Pace,
     news: News,
     /// Whether the record is to have a line at the next look.
     has_news: bool,
-    /// Whether the last line could not be written: it is told once.
-    is_failing: bool,
+    /// Whether it could not be read: it is tried again at the next look.
+    reading: Failing,
     /// Comparisons with the files that are left to be made since the last process has left.
     to_settle: usize,
 }
@@ -70,6 +75,9 @@ pub struct Jobs {
     records: Dir,
     states: States,
     by_slot: BTreeMap<SlotId, Job>,
+    unwritten: Unwritten,
+    /// Whether a job could not be begun to be measured.
+    beginning: Failing,
     calibrator: Calibrator,
     answers: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
     /// Targets born without a slot, as last told.
@@ -125,6 +133,8 @@ impl Jobs {
             records,
             states,
             by_slot: BTreeMap::new(),
+            unwritten: Unwritten::default(),
+            beginning: Failing::default(),
             calibrator,
             answers: mpsc::channel(ANSWERS),
             without_slot: 0,
@@ -164,21 +174,12 @@ impl Jobs {
         for (top, notices) in by_top {
             if !self.by_slot.contains_key(&top) && notices.iter().any(|notice| notice.what == What::Born) {
                 let top = self.probe().top(top)?;
-                self.born(&top)?;
+                // One that cannot be measured yet is tried again at the next look.
+                let _ = self.born(&top);
             }
             if let Some(job) = self.by_slot.get_mut(&top) {
                 job.has_news |= notices.iter().any(is_news);
-                let is_emptied = |notice: &Notice| notice.what == What::Emptied && notice.slot == top;
-                if notices.iter().any(is_emptied) {
-                    job.to_settle = SETTLE_TRIES;
-                }
-                let has_kill = notices.iter().any(|notice| notice.what == What::Victim);
-                job.meter.heed(notices)?;
-                // What the kernel holds no more.
-                if has_kill || job.meter.has_gone() {
-                    let kept = keep(job, &self.states);
-                    tell(job, kept);
-                }
+                job.hear(top, notices, &self.states);
             }
         }
         Ok(())
@@ -191,16 +192,16 @@ impl Jobs {
     }
 
     /// Compares their slots with the files.
-    pub fn settle(&mut self) -> Result<(), Error> {
+    pub fn settle(&mut self) {
         for job in self.by_slot.values_mut().filter(|job| job.to_settle > 0) {
-            if job.meter.is_settled()? {
-                job.to_settle = 0;
+            let settled = job.settle();
+            job.to_settle = if settled.as_ref().is_ok_and(|settled| *settled) {
+                0
             } else {
-                job.meter.settle()?;
-                job.to_settle -= 1;
-            }
+                job.to_settle - 1
+            };
+            job.read(settled.map(drop));
         }
-        Ok(())
     }
 
     /// Time until the programs have been timed; `None` while they are not.
@@ -230,30 +231,31 @@ impl Jobs {
         let now = Instant::now();
         let mut ended = Vec::new();
         for (slot, job) in &mut self.by_slot {
-            if job.meter.is_removed()? {
+            let has_ended = job.look(now, &self.records, &self.states);
+            if matches!(has_ended, Ok(true)) {
                 ended.push(*slot);
-            } else if job.pace.is_due(now) || job.has_news {
-                job.meter.look()?;
-                write(job, &self.states, Kind::Progress);
-            } else {
-                job.meter.glance()?;
             }
+            job.read(has_ended.map(drop));
         }
         for slot in ended {
             self.end(slot)?;
         }
-        self.take_missed()?;
-        Ok(())
+        self.unwritten.write(&self.records, &self.states);
+        self.take_missed()
     }
 
+    /// Ends a job. Its slot is free for others only when what it told is kept.
     fn end(&mut self, slot: SlotId) -> Result<(), Error> {
         let Some(mut job) = self.by_slot.remove(&slot) else {
             return Ok(());
         };
-        job.meter.finish()?;
-        write(&mut job, &self.states, Kind::Summary);
-        self.states.forget(job.cgroup_id);
-        self.probe.borrow_mut().untrack(job.cgroup_id, slot)
+        let finished = job.meter.finish();
+        job.read(finished);
+        let summary = job.meter.snapshot(Kind::Summary, None);
+        let cgroup_id = job.cgroup_id;
+        self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
+        self.unwritten.write(&self.records, &self.states);
+        self.probe.borrow_mut().untrack(cgroup_id, slot)
     }
 
     /// Jobs whose birth was not told: the notice found no room.
@@ -266,11 +268,17 @@ impl Jobs {
             ));
         }
         self.without_slot = losses.without_target;
+        let mut begun = Ok(());
         let tops = self.probe().tops()?;
         for top in tops {
             if !self.by_slot.contains_key(&top.slot) {
-                self.born(&top)?;
+                begun = begun.and(self.born(&top));
             }
+        }
+        if let Some(error) = self.beginning.new_one(begun) {
+            note(&format!(
+                "a job cannot be measured: {error}; it is tried again with each look, and counting goes on"
+            ));
         }
         Ok(())
     }
@@ -278,7 +286,76 @@ impl Jobs {
     /// Leaves all to the next agent.
     pub fn leave(&mut self) {
         for job in self.by_slot.values_mut() {
-            write(job, &self.states, Kind::Progress);
+            job.write(&self.records, &self.states);
+        }
+    }
+}
+
+impl Job {
+    /// Takes its notices.
+    fn hear(&mut self, slot: SlotId, notices: Vec<Notice>, states: &States) {
+        self.has_news |= notices.iter().any(is_news);
+        let is_emptied = |notice: &Notice| notice.what == What::Emptied && notice.slot == slot;
+        if notices.iter().any(is_emptied) {
+            self.to_settle = SETTLE_TRIES;
+        }
+        let has_kill = notices.iter().any(|notice| notice.what == What::Victim);
+        let heard = self.meter.heed(notices);
+        self.read(heard);
+        // What the kernel holds no more.
+        if has_kill || self.meter.has_gone() {
+            let kept = self.keep(states);
+            self.lines.tell(kept);
+        }
+    }
+
+    /// Compares slot and files once more; whether there is nothing to be learned from that.
+    fn settle(&mut self) -> Result<bool, Error> {
+        let is_settled = self.meter.is_settled()?;
+        if !is_settled {
+            self.meter.settle()?;
+        }
+        Ok(is_settled)
+    }
+
+    /// Whether it has ended; else it is looked at.
+    fn look(&mut self, now: Instant, records: &Dir, states: &States) -> Result<bool, Error> {
+        if self.meter.is_removed()? {
+            return Ok(true);
+        }
+        if self.pace.is_due(now) || self.has_news {
+            self.meter.look()?;
+            self.write(records, states);
+        } else {
+            self.meter.glance()?;
+        }
+        Ok(false)
+    }
+
+    /// Adds a line to its record, and keeps what the next agent needs.
+    fn write(&mut self, records: &Dir, states: &States) {
+        let snapshot = self.meter.snapshot(Kind::Progress, None);
+        self.has_news = false;
+        self.news.are_in(&snapshot);
+        let written = self.lines.append(records, &snapshot);
+        let kept = self.keep(states);
+        self.lines.tell(written.and(kept));
+    }
+
+    /// Keeps what the next agent needs, and then gives the slots back of what it holds.
+    fn keep(&mut self, states: &States) -> Result<(), Error> {
+        let saved = self.meter.save()?;
+        states.keep(self.cgroup_id, &self.lines.left(), Leaving::Running(&saved))?;
+        self.meter.release_gone()
+    }
+
+    /// Tells that it could not be read, once until it can.
+    fn read(&mut self, done: Result<(), Error>) {
+        if let Some(error) = self.reading.new_one(done) {
+            note(&format!(
+                "job {} cannot be read: {error}; it is tried again with each look, and counting goes on",
+                self.lines.job
+            ));
         }
     }
 }
@@ -289,36 +366,4 @@ fn is_news(notice: &Notice) -> bool {
         notice.what,
         What::Peak | What::Victim | What::Gone | What::Emptied
     )
-}
-
-/// Adds a line to the record of a job, and keeps what the next agent needs.
-fn write(job: &mut Job, states: &States, kind: Kind) {
-    let snapshot = job.meter.snapshot(kind, None);
-    job.has_news = false;
-    job.news.are_in(&snapshot);
-    let written = match &mut job.record {
-        Some(record) => record.append(&snapshot),
-        None => Ok(()),
-    };
-    let kept = keep(job, states);
-    tell(job, written.and(kept));
-}
-
-/// Keeps what the next agent needs, and then gives the slots back of what it holds.
-fn keep(job: &mut Job, states: &States) -> Result<(), Error> {
-    let saved = job.meter.save()?;
-    let record = job.record.as_ref().map(Writer::name);
-    states.keep(job.cgroup_id, &job.name, record, &saved)?;
-    job.meter.release_gone()
-}
-
-/// Tells a failure to write, once until it is over.
-fn tell(job: &mut Job, written: Result<(), Error>) {
-    let was_failing = std::mem::replace(&mut job.is_failing, written.is_err());
-    if let Some(error) = written.err().filter(|_| !was_failing) {
-        note(&format!(
-            "job {}: {error}; it is tried again with each line",
-            job.name
-        ));
-    }
 }

@@ -18,21 +18,43 @@ use crate::{error::Error, job::kernfile, verb::meter::Saved};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// One job as an agent leaves it.
-#[derive(Debug, Deserialize)]
-pub struct Left {
-    /// Its id.
-    pub job: String,
-    /// Name of the file of its record.
-    pub record: Option<String>,
-    /// The measurement.
-    pub saved: Saved,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Left<What> {
+    /// Where its lines go.
+    pub lines: Lines,
+    /// What it is.
+    pub what: What,
 }
 
+/// Whose record a line belongs to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Lines {
+    /// Id of the job.
+    pub job: String,
+    /// Name of the file of its record, where it could be made.
+    pub record: Option<String>,
+    /// Who may read it besides root.
+    pub reader: Option<u32>,
+}
+
+/// What is written of a job.
 #[derive(Serialize)]
-struct Leaving<'a> {
-    job: &'a str,
-    record: Option<&'a str>,
-    saved: &'a RawValue,
+#[serde(rename_all = "snake_case")]
+pub enum Leaving<'a> {
+    /// The measurement.
+    Running(&'a RawValue),
+    /// The summary, which its record does not have yet.
+    Ended(&'a RawValue),
+}
+
+/// The same, as it is read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Known {
+    /// The measurement.
+    Running(Box<Saved>),
+    /// The summary, which its record does not have yet.
+    Ended(Box<RawValue>),
 }
 
 /// The directory of the files.
@@ -49,14 +71,12 @@ impl States {
     }
 
     /// Keeps one in place of what was kept of it before: whole or not at all.
-    pub fn keep(
-        &self,
-        cgroup_id: u64,
-        job: &str,
-        record: Option<&str>,
-        saved: &RawValue,
-    ) -> Result<(), Error> {
-        let text = serde_json::to_vec(&Leaving { job, record, saved }).context("save a measurement")?;
+    pub fn keep(&self, cgroup_id: u64, lines: &Lines, what: Leaving<'_>) -> Result<(), Error> {
+        let left = Left {
+            lines: lines.clone(),
+            what,
+        };
+        let text = serde_json::to_vec(&left).context("save a measurement")?;
         let new = self.dir.join("new");
         let write = || {
             let mut options = fs::OpenOptions::new();
@@ -77,7 +97,7 @@ impl States {
     }
 
     /// All that were left, by the ids of their cgroups; what cannot be read is told in its place.
-    pub fn all(&self) -> Result<BTreeMap<u64, Result<Left, Error>>, Error> {
+    pub fn all(&self) -> Result<BTreeMap<u64, Result<Left<Known>, Error>>, Error> {
         let entries = fs::read_dir(&self.dir).with_context(|| format!("list {}", self.dir.display()))?;
         let mut all = BTreeMap::new();
         for entry in entries.map_while(Result::ok) {
@@ -95,7 +115,7 @@ impl States {
     }
 }
 
-fn read(path: &Path) -> Result<Left, Error> {
+fn read(path: &Path) -> Result<Left<Known>, Error> {
     let text = match kernfile::read_up_to(path, MAX_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(anyhow!("it is gone").into()),

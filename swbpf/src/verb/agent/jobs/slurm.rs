@@ -44,13 +44,16 @@ impl Jobs {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let (known, why) = match &said.answer {
             Ok(all) => {
-                let known = all.iter().find(|facts| facts.job_id.to_string() == job.name);
+                let known = all.iter().find(|facts| facts.job_id.to_string() == job.lines.job);
                 (known, "Slurm does not know this job, or no more".to_owned())
             }
             Err(unknown) => (None, unknown.to_string()),
         };
+        if let Some(uid) = known.and_then(|facts| facts.uid) {
+            job.lines.let_read(uid);
+        }
         job.meter.tell_job(SlurmJob {
-            job_id: Some(known.map_or(job.name.clone(), |facts| facts.shown_id().to_string())),
+            job_id: Some(known.map_or(job.lines.job.clone(), |facts| facts.shown_id().to_string())),
             facts: known.map(|facts| facts::told(facts, None, &host)),
             why_no_facts: Some(why),
             started: known.and_then(|facts| facts.start),

@@ -2,17 +2,19 @@
 
 use std::time::Instant;
 
-use super::{Job, Jobs, write};
+use super::{Failing, Job, Jobs, Lines};
 use crate::{
     error::Error,
     probe::{SlotId, Top},
-    record::Writer,
     sampled::cgroupfs::MemoryFiles,
-    snapshot::Kind,
     verb::{
-        agent::{birth::Born, note, state::Left},
+        agent::{
+            birth::Born,
+            note,
+            state::{self, Known, Left},
+        },
         count::start,
-        meter::{Meter, Method},
+        meter::{Meter, Method, Saved},
         pace::{News, Pace},
         rows::Follower,
     },
@@ -25,7 +27,22 @@ impl Jobs {
         let tops = self.probe().tops()?;
         for top in tops {
             let taken = match left.remove(&top.cgroup_id) {
-                Some(Ok(left)) if is_taken_over => self.resume(top.slot, left),
+                Some(Ok(Left {
+                    lines,
+                    what: Known::Running(saved),
+                })) if is_taken_over => self.resume(top.slot, top.cgroup_id, lines, *saved),
+                Some(Ok(Left {
+                    lines,
+                    what: Known::Ended(summary),
+                })) => {
+                    // Its slot was not given back.
+                    self.unwritten
+                        .wait(top.cgroup_id, Lines::resume(&self.records, lines), summary);
+                    self.probe
+                        .borrow_mut()
+                        .untrack(top.cgroup_id, top.slot)
+                        .map(|()| true)
+                }
                 Some(Err(error)) => Err(error),
                 _ => Ok(false),
             };
@@ -34,40 +51,56 @@ impl Jobs {
                 false
             });
             if !is_taken {
-                self.born(&top)?;
+                // One that cannot be measured yet is tried again at the next look.
+                let _ = self.born(&top);
             }
         }
-        for cgroup_id in left.into_keys() {
-            self.states.forget(cgroup_id);
+        for (cgroup_id, left) in left {
+            match left {
+                Ok(Left {
+                    lines,
+                    what: Known::Ended(summary),
+                }) => {
+                    let lines = Lines::resume(&self.records, lines);
+                    self.unwritten.wait(cgroup_id, lines, summary);
+                }
+                _ => self.states.forget(cgroup_id),
+            }
         }
         let known: Vec<u64> = self.by_slot.values().map(|job| job.cgroup_id).collect();
         for dir in self.nests.existing(&self.hierarchies)? {
             if let Some(born) = self.nests.identify(&self.hierarchies, &dir, false)
                 && !known.contains(&born.chosen.cgroup.id())
             {
-                self.attach(born)?;
+                let name = born.name.clone();
+                if let Err(error) = self.attach(born) {
+                    note(&format!("job {name} is not measured: {error}"));
+                }
             }
         }
         Ok(())
     }
 
     /// Goes on with a job where an agent before this one was.
-    fn resume(&mut self, slot: SlotId, left: Left) -> Result<bool, Error> {
-        if left.saved.slot != Some(slot) {
+    fn resume(
+        &mut self,
+        slot: SlotId,
+        cgroup_id: u64,
+        lines: state::Lines,
+        saved: Saved,
+    ) -> Result<bool, Error> {
+        if saved.slot != Some(slot) {
             return Ok(false);
         }
-        let cgroup_id = left.saved.cgroup.id();
-        let record = left.record.map(|name| Writer::resume(&self.records, &name));
         let counting = self.counting(slot);
         let mut job = Job {
-            meter: Meter::resume(left.saved, counting)?,
-            name: left.job,
+            meter: Meter::resume(saved, counting)?,
             cgroup_id,
-            record: record.transpose()?,
+            lines: Lines::resume(&self.records, lines),
             pace: Pace::begin(Instant::now()),
             news: News::default(),
             has_news: true,
-            is_failing: false,
+            reading: Failing::default(),
             to_settle: 0,
         };
         job.meter.look()?;
@@ -81,14 +114,7 @@ impl Jobs {
         let start = start(&MemoryFiles::read(cgroup));
         let levels = Follower::new(&born.chosen).levels();
         let tracked = self.probe.borrow_mut().track(cgroup.id(), start, levels);
-        match tracked {
-            Ok(slot) => self.add(slot, born, None),
-            Err(error @ Error::TableFull { .. }) => {
-                note(&format!("job {} is not measured: {error}", born.name));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        self.add(tracked?, born, None)
     }
 
     /// A target has a slot that is not measured yet.
@@ -132,29 +158,18 @@ impl Jobs {
             is_shared: true,
         };
         let meter = Meter::beside_others(chosen, method)?;
-        let record = Writer::begin(&self.records, &name);
-        if let (Ok(record), Some(uid)) = (&record, uid.filter(|uid| *uid != 0))
-            && let Err(error) = record.let_read(uid)
-        {
-            note(&format!("job {name}: its user may not read its record: {error}"));
-        }
-        let is_failing = record.is_err();
-        if let Err(error) = &record {
-            note(&format!("job {name} has no record: {error}"));
-        }
         let job = Job {
             meter,
-            name,
             cgroup_id,
-            record: record.ok(),
+            lines: Lines::of(name, uid),
             pace: Pace::begin(Instant::now()),
             news: News::default(),
             has_news: false,
-            is_failing,
+            reading: Failing::default(),
             to_settle: 0,
         };
         let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
-        write(job, &self.states, Kind::Progress);
+        job.write(&self.records, &self.states);
         if let Some(id) = id {
             self.ask(cgroup_id, id);
         }

@@ -1,0 +1,170 @@
+//! The lines of a record, which a full disk or a lost directory does not lose.
+
+use std::collections::VecDeque;
+
+use anyhow::Context;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    error::Error,
+    record::{Dir, Writer},
+    snapshot::Snapshot,
+    verb::agent::{
+        note,
+        state::{self, Leaving, States},
+    },
+};
+
+/// Summaries that wait for room on the disk, some 20 kB each.
+const MOST_UNWRITTEN: usize = 1024;
+
+/// Whether the last try failed: it is told once until one succeeds.
+#[derive(Debug, Default)]
+pub struct Failing(bool);
+
+impl Failing {
+    /// The failure, where the one before did not fail.
+    pub fn new_one(&mut self, done: Result<(), Error>) -> Option<Error> {
+        let was_failing = std::mem::replace(&mut self.0, done.is_err());
+        done.err().filter(|_| !was_failing)
+    }
+}
+
+/// Where the lines of a job go.
+#[derive(Debug)]
+pub struct Lines {
+    /// Its id.
+    pub job: String,
+    /// Who may read them besides root.
+    reader: Option<u32>,
+    writer: Option<Writer>,
+    writing: Failing,
+}
+
+impl Lines {
+    /// Those of a job without a record.
+    pub fn of(job: String, reader: Option<u32>) -> Self {
+        Self {
+            job,
+            reader: reader.filter(|uid| *uid != 0),
+            writer: None,
+            writing: Failing::default(),
+        }
+    }
+
+    /// Goes on with what an agent before this one left.
+    pub fn resume(records: &Dir, left: state::Lines) -> Self {
+        let mut lines = Self::of(left.job, left.reader);
+        match left.record.map(|name| Writer::resume(records, &name)).transpose() {
+            Ok(writer) => lines.writer = writer,
+            // A new one is begun with the next line.
+            Err(error) => lines.tell(Err(error)),
+        }
+        lines
+    }
+
+    /// What the next agent needs of it.
+    pub fn left(&self) -> state::Lines {
+        state::Lines {
+            job: self.job.clone(),
+            record: self.writer.as_ref().map(|writer| writer.name().to_owned()),
+            reader: self.reader,
+        }
+    }
+
+    /// Whose job it is has come to be known.
+    pub fn let_read(&mut self, reader: u32) {
+        if self.reader.is_some() || reader == 0 {
+            return;
+        }
+        self.reader = Some(reader);
+        if let Some(writer) = &self.writer {
+            let done = writer.let_read(reader);
+            self.tell(done);
+        }
+    }
+
+    /// Adds one. Where there is no record yet it is begun.
+    pub fn append(&mut self, records: &Dir, snapshot: &Snapshot) -> Result<(), Error> {
+        self.append_text(records, &to_raw_value(snapshot).context("write a line")?)
+    }
+
+    fn append_text(&mut self, records: &Dir, line: &RawValue) -> Result<(), Error> {
+        if let Some(writer) = &mut self.writer {
+            return writer.append(&line);
+        }
+        let writer = self.writer.insert(Writer::begin(records, &self.job)?);
+        let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
+        writer.append(&line).and(let_read)
+    }
+
+    /// Tells a failure to write, once until it is over.
+    pub fn tell(&mut self, written: Result<(), Error>) {
+        if let Some(error) = self.writing.new_one(written) {
+            note(&format!(
+                "job {}: {error}; it is tried again with each line",
+                self.job
+            ));
+        }
+    }
+}
+
+/// Summaries of jobs that have ended, which are to be written, oldest first.
+#[derive(Debug, Default)]
+pub struct Unwritten(VecDeque<Summary>);
+
+#[derive(Debug)]
+struct Summary {
+    cgroup_id: u64,
+    lines: Lines,
+    text: Box<RawValue>,
+}
+
+impl Unwritten {
+    /// Adds one, and keeps it for the next agent.
+    pub fn add(&mut self, cgroup_id: u64, mut lines: Lines, summary: &Snapshot, states: &States) {
+        let Ok(text) = to_raw_value(summary) else {
+            return;
+        };
+        let kept = states.keep(cgroup_id, &lines.left(), Leaving::Ended(&text));
+        lines.tell(kept);
+        self.wait(cgroup_id, lines, text);
+        if self.0.len() > MOST_UNWRITTEN
+            && let Some(oldest) = self.0.pop_front()
+        {
+            states.forget(oldest.cgroup_id);
+            note(&format!(
+                "job {} has no summary: more than {MOST_UNWRITTEN} cannot be written",
+                oldest.lines.job
+            ));
+        }
+    }
+
+    /// One that is kept already.
+    pub fn wait(&mut self, cgroup_id: u64, lines: Lines, text: Box<RawValue>) {
+        self.0.push_back(Summary {
+            cgroup_id,
+            lines,
+            text,
+        });
+    }
+
+    /// Writes those that can be written.
+    pub fn write(&mut self, records: &Dir, states: &States) {
+        self.0.retain_mut(
+            |Summary {
+                 cgroup_id,
+                 lines,
+                 text,
+             }| {
+                let written = lines.append_text(records, text);
+                let is_written = written.is_ok();
+                lines.tell(written);
+                if is_written {
+                    states.forget(*cgroup_id);
+                }
+                !is_written
+            },
+        );
+    }
+}
