@@ -20,7 +20,7 @@ pub use agent::Agent;
 pub use verbs::{AllNodes, Attach, Doctor, ForcedSource, Once, Run, Target, Verb};
 
 /// Length of a window where none is given.
-const WINDOW: Duration = Duration::from_secs(1);
+pub const WINDOW: Duration = Duration::from_secs(1);
 
 /// What sw-bpf is asked to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Invocation {
     pub verb: Verb,
     /// The only source that may be used; `None` takes the best.
     pub force_source: Option<ForcedSource>,
+    /// Where the agent is met.
+    pub socket: PathBuf,
 }
 
 /// Exact memory peak and busy cores of a Slurm job, or of any command or cgroup, counted in the kernel
@@ -56,6 +58,16 @@ struct Cli {
     /// Use this source or fail, instead of the best that there is
     #[arg(long, global = true, value_name = "SOURCE")]
     force_source: Option<ForcedSource>,
+    /// Where the agent of this node is met; beside it, the agent keeps what the next one needs to go on
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "SWBPF_SOCKET",
+        hide_env_values = true,
+        default_value = "/run/sw-bpf/agent.sock"
+    )]
+    socket: PathBuf,
     #[command(flatten)]
     options: CliOnce,
 }
@@ -183,6 +195,7 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
     Ok(Invocation {
         verb,
         force_source: cli.force_source,
+        socket: cli.socket,
     })
 }
 
@@ -194,12 +207,12 @@ fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Ve
         pid,
         window,
     } = options;
-    let window = window.unwrap_or(WINDOW);
     if all_nodes {
         if job.as_ref().is_some_and(|job| job.step.is_some()) {
             let refusal = "'--all-nodes' takes a whole job: drop the step behind its id";
             return Err(refuse(ErrorKind::ValueValidation, refusal));
         }
+        let window = window.unwrap_or(WINDOW);
         return Ok(Verb::AllNodes(AllNodes { job, window, json }));
     }
     Ok(Verb::Once(Once {

@@ -15,3 +15,4 @@ pub mod record;
 pub mod sampled;
 pub mod snapshot;
 pub mod verb;
+pub mod wire;

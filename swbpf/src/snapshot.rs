@@ -299,10 +299,26 @@ pub struct Probes {
     pub rung: String,
     /// Why not a better rung; `null` on the best.
     pub reason: Option<String>,
+    /// Who holds the programs in the kernel.
+    #[serde(default)]
+    pub held_by: HeldBy,
     /// Kernel release.
     pub kernel: String,
     /// Programs in the kernel, with the hook of each.
     pub programs: Vec<Program>,
+}
+
+/// Who holds the programs in the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBy {
+    /// The agent of this node, for all jobs.
+    Agent,
+    /// This command, for its target alone.
+    #[default]
+    Command,
+    /// There are none: everything is sampled.
+    Nobody,
 }
 
 /// One program in the kernel.

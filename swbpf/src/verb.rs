@@ -4,6 +4,7 @@ mod agent;
 mod all_nodes;
 mod attach;
 mod calibrate;
+mod client;
 mod count;
 mod ending;
 mod facts;
@@ -49,14 +50,20 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
         .enable_all()
         .build()
         .context("start the event loop")?;
+    let Invocation {
+        verb,
+        force_source,
+        socket,
+    } = invocation;
+    let force = *force_source;
     runtime.block_on(async {
-        match &invocation.verb {
-            Verb::Run(run) => run::run(run, invocation.force_source).await,
-            Verb::Attach(attach) => attach::attach(attach, invocation.force_source).await,
-            Verb::Once(once) => once::once(once, invocation.force_source).await,
-            Verb::AllNodes(asked) => all_nodes::all_nodes(asked, invocation.force_source).await,
-            Verb::Agent(asked) => agent::agent(asked, invocation.force_source).await,
-            Verb::Doctor(asked) => doctor::doctor(asked, invocation.force_source).await,
+        match verb {
+            Verb::Run(run) => run::run(run, force).await,
+            Verb::Attach(attach) => attach::attach(attach, socket, force).await,
+            Verb::Once(once) => once::once(once, socket, force).await,
+            Verb::AllNodes(asked) => all_nodes::all_nodes(asked, force).await,
+            Verb::Agent(asked) => agent::agent(asked, socket, force).await,
+            Verb::Doctor(asked) => doctor::doctor(asked, force).await,
         }
     })
 }

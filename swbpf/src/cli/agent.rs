@@ -7,9 +7,6 @@ use clap::Args;
 /// `sw-bpf agent`.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub struct Agent {
-    /// Where clients meet it; in the same directory it keeps what the next agent needs to go on
-    #[arg(long, value_name = "PATH", default_value = "/run/sw-bpf/agent.sock")]
-    pub socket: PathBuf,
     /// Directory of the records: one file for each job
     #[arg(long, value_name = "DIR", default_value = "/var/lib/sw-bpf/jobs")]
     pub records: PathBuf,
@@ -19,4 +16,7 @@ pub struct Agent {
     /// Record each cgroup below this one too, beside the jobs of Slurm; may be given several times
     #[arg(long, value_name = "CGROUP")]
     pub watch: Vec<PathBuf>,
+    /// Users of this group see the jobs of all, as root does
+    #[arg(long, value_name = "GROUP")]
+    pub admin_group: Option<String>,
 }

@@ -106,7 +106,7 @@ fn once_has_a_window_and_a_target_of_its_own() {
     let once = |target, millis, json| {
         Verb::Once(Once {
             target,
-            window: Duration::from_millis(millis),
+            window: Some(Duration::from_millis(millis)),
             json,
         })
     };

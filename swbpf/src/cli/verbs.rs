@@ -62,8 +62,8 @@ pub struct Attach {
 pub struct Once {
     /// What to measure.
     pub target: Target,
-    /// For how long.
-    pub window: Duration,
+    /// For how long, where that is given.
+    pub window: Option<Duration>,
     /// Whether to answer with JSON.
     pub json: bool,
 }

@@ -19,7 +19,7 @@ use crate::{
     job::cgroup::slurm::Role,
     probe::{Losses, PeakReading},
     sampled::{cgroupfs::MemoryFiles, procfs::Process},
-    snapshot::{Coverage, Exit, Kind, Loss, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
+    snapshot::{Coverage, Exit, Kind, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
 
 /// What is measured, and how; it does not change meanwhile.
@@ -54,7 +54,10 @@ pub struct Fold {
     /// The highest level so far, with the base that held then: a loss after it does not change what it was.
     pub(super) best: Option<(PeakReading, Base)>,
     pub(super) first: Reading,
+    /// The one of the look before the last.
     pub(super) previous: Reading,
+    /// The one of the last look, where others came after it.
+    looked: Option<Reading>,
     pub(super) last: Reading,
     /// The reading with the highest needed memory by the files.
     pub(super) highest: Reading,
@@ -97,6 +100,7 @@ impl Fold {
             base,
             best: None,
             previous: first.clone(),
+            looked: None,
             last: first.clone(),
             highest: first.clone(),
             first,
@@ -131,7 +135,8 @@ impl Fold {
         }
         let losses = self.last.losses();
         self.see(reading.ns);
-        self.previous = std::mem::replace(&mut self.last, reading);
+        let before = std::mem::replace(&mut self.last, reading);
+        self.looked.get_or_insert(before);
         self.readings += 1;
         self.learn(losses);
         self.keep_maxima();
@@ -178,6 +183,9 @@ impl Fold {
     /// Takes a reading that a sampler of one look a second takes too.
     pub fn look(&mut self, reading: Reading) {
         self.add(reading);
+        if let Some(looked) = self.looked.take() {
+            self.previous = looked;
+        }
         self.looks += 1;
         let pages = match &self.last.kernel {
             Some(kernel) => Some(kernel.slot.level),
@@ -238,9 +246,19 @@ impl Fold {
         self.subject.slurm = slurm;
     }
 
+    /// What Slurm says of the job.
+    pub fn slurm(&self) -> &SlurmJob {
+        &self.subject.slurm
+    }
+
     /// The last reading.
     pub fn last(&self) -> &Reading {
         &self.last
+    }
+
+    /// That of the look before the last.
+    pub fn previous(&self) -> &Reading {
+        &self.previous
     }
 
     /// The programs were timed for a while.
@@ -248,14 +266,19 @@ impl Fold {
         self.calibration.add(window);
     }
 
-    /// All that is known now. Rates are those since the last reading but one, or since the begin.
+    /// All that is known now. Rates are those since the look before the last, or since the begin.
     pub fn snapshot(&self, kind: Kind, exit: Option<Exit>) -> Snapshot {
-        let mut unknown = Unknown::new();
         let from = if kind == Kind::Progress {
             &self.previous
         } else {
             &self.first
         };
+        self.snapshot_from(from, kind, exit)
+    }
+
+    /// All that is known now. Rates are those since the reading `from`.
+    pub fn snapshot_from(&self, from: &Reading, kind: Kind, exit: Option<Exit>) -> Snapshot {
+        let mut unknown = Unknown::new();
         let last = &self.last;
         let seconds = self.begin.seconds_to(last.ns);
         let cpu = cpu::told(&self.first, from, last, self.cores_peak, &mut unknown);
@@ -366,32 +389,5 @@ impl Fold {
         if last.memory.needed() > self.highest.memory.needed() {
             self.highest = last.clone();
         }
-    }
-
-    fn loss(&self) -> Option<Loss> {
-        self.last.kernel.as_ref()?;
-        let (first, now) = (self.first.losses(), self.last.losses());
-        let told = |misses: u64| (!now.is_untold).then_some(misses);
-        Some(Loss {
-            kernel_memory_misses: told(now.state_misses.saturating_sub(first.state_misses)),
-            lru_misses: told(now.lruvec_misses.saturating_sub(first.lruvec_misses)),
-            other_misses: now.other_misses.saturating_sub(first.other_misses),
-            notices_dropped: now.notices_dropped.saturating_sub(first.notices_dropped),
-            collisions: now.collisions.saturating_sub(first.collisions),
-            unseen_switches: now.unseen_switches.saturating_sub(first.unseen_switches),
-            without_row: now.without_slot.saturating_sub(first.without_slot),
-            too_deep: now.too_deep.saturating_sub(first.too_deep),
-            rebased: self.base.rebased(),
-        })
-    }
-
-    fn overhead(&self, seconds: f64, unknown: &mut Unknown) -> crate::snapshot::Overhead {
-        let own_ns = self.last.own_cpu_ns.saturating_sub(self.first.own_cpu_ns);
-        let is_one_of_many = self.subject.is_one_of_many;
-        let told = self
-            .calibration
-            .told((!is_one_of_many).then_some(own_ns), seconds);
-        Self::note_overhead(&told, is_one_of_many, unknown);
-        told
     }
 }

@@ -2,13 +2,16 @@
 
 mod birth;
 mod jobs;
+mod server;
 mod service;
 mod state;
 
 use std::{io, path::Path, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use nix::unistd::Group;
 use rustix::thread::CapabilitySet;
+use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::{
@@ -34,13 +37,24 @@ const LOOK: Duration = Duration::from_secs(1);
 const KEPT: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 
 /// Records until a signal ends it; counting goes on after that, and what was born meanwhile is taken up by the next agent.
-pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+pub async fn agent(
+    asked: &cli::Agent,
+    socket: &Path,
+    force: Option<ForcedSource>,
+) -> Result<ExitCode, Error> {
+    LocalSet::new().run_until(record(asked, socket, force)).await
+}
+
+async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    let admins = asked.admin_group.as_deref().map(group).transpose()?;
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
     // While this process may still do all that it has to be started with.
     let calibrator = Calibrator::with_helper()?;
-    let mut jobs = Jobs::begin(hierarchies, asked, force, calibrator)?;
+    server::make_dir(run_dir(socket))?;
+    let mut jobs = Jobs::begin(hierarchies, asked, run_dir(socket), force, calibrator)?;
     give_up_capabilities(&jobs).context("give up capabilities")?;
+    let mut questions = server::open(socket, admins)?;
     let waiting = notices(&jobs.probe())?;
     note(&format!(
         "records the jobs of this host in {}",
@@ -61,6 +75,7 @@ pub async fn agent(asked: &cli::Agent, force: Option<ForcedSource>) -> Result<Ex
                 result.context("wait for notices of the kernel programs")?;
                 jobs.hear()?;
             }
+            Some(question) = questions.recv() => jobs.answer(question),
             Some(said) = jobs.said() => jobs.learn(&said),
             () = sleep(SETTLE), if jobs.is_settling() => jobs.settle(),
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
@@ -87,6 +102,15 @@ fn give_up_capabilities(jobs: &Jobs) -> io::Result<()> {
 /// Says on standard error what an operator should know; the agent goes on.
 fn note(what: &str) {
     out::tell_aside(&format!("sw-bpf: note: {what}\n"));
+}
+
+/// The id of a group.
+fn group(name: &str) -> Result<u32, Error> {
+    let found = Group::from_name(name).with_context(|| format!("look up the group {name:?}"))?;
+    let found = found.with_context(|| {
+        format!("there is no group {name:?}: `groupadd --system {name}`, or name another for --admin-group")
+    })?;
+    Ok(found.gid.as_raw())
 }
 
 /// The directory of the socket: what is in it is gone with the next start of the host.

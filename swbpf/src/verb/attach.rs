@@ -1,8 +1,17 @@
 //! `sw-bpf attach`: what runs already, until it ends or Ctrl-C.
 
-use std::{ops::ControlFlow, process::ExitCode, time::Instant};
+use std::{
+    ops::ControlFlow,
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use serde_json::value::RawValue;
 
 use super::{
+    client::{self, Conversation},
     listen::{Empty, End, listen},
     meter::Meter,
     outside::{Left, leave},
@@ -17,11 +26,75 @@ use crate::{
     out::{self, text},
     record::Keeper,
     snapshot::Kind,
+    wire::Ask,
 };
 
 /// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time, where there is
 /// no news: each has all that came before it, some 20 kB, and a job may run for weeks.
-pub async fn attach(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+pub async fn attach(
+    attach: &cli::Attach,
+    socket: &Path,
+    force: Option<ForcedSource>,
+) -> Result<ExitCode, Error> {
+    if let Some(target) = client::target(socket, &attach.target, force).await?
+        && let Some((first, conversation)) = client::begin(
+            socket,
+            Ask::Follow {
+                target: target.clone(),
+            },
+            Duration::ZERO,
+        )
+        .await
+    {
+        let whole = || client::begin(socket, Ask::Whole { target }, Duration::ZERO);
+        return follow(attach, &first, conversation, whole).await;
+    }
+    measure(attach, force).await
+}
+
+/// Tells what the agent says of a job until it ends, or until Ctrl-C: then, of the `whole` until then.
+async fn follow(
+    attach: &cli::Attach,
+    first: &RawValue,
+    mut conversation: Conversation,
+    whole: impl AsyncFnOnce() -> Option<(Box<RawValue>, Conversation)>,
+) -> Result<ExitCode, Error> {
+    let signals = Signals::catch()?;
+    let mut keeper = Keeper::begin(attach.json.as_deref())?;
+    let mut pace = Pace::begin(Instant::now());
+    let mut news = News::default();
+    let mut snapshot = client::understood(first)?;
+    keeper.keep(|| snapshot.clone());
+    while snapshot.kind != Kind::Summary {
+        if out::tell(&text::progress(&snapshot))? == ControlFlow::Break(()) {
+            break;
+        }
+        let next = tokio::select! {
+            signal = signals.next() => {
+                signal.context("read a signal")?;
+                break;
+            }
+            next = conversation.next() => next,
+        };
+        let next = next.context("the agent has ended: start this again, to go on without it")?;
+        snapshot = client::understood(&next)?;
+        let is_due = pace.is_due(Instant::now());
+        if (news.are_in(&snapshot) || is_due) && snapshot.kind != Kind::Summary {
+            keeper.keep(|| snapshot.clone());
+        }
+    }
+    // Who has seen enough has what was known until then.
+    if snapshot.kind != Kind::Summary
+        && let Some((whole, _)) = whole().await
+    {
+        snapshot = client::understood(&whole)?;
+    }
+    let _ = out::tell(&text::summary(&snapshot))?;
+    keeper.keep(|| snapshot);
+    keeper.end().map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+async fn measure(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let hierarchies = Hierarchies::detect()?;
     let left = Left::look(&hierarchies);
     let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;

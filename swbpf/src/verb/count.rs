@@ -16,7 +16,7 @@ use crate::{
     },
     probe::{Probe, Room, SlotId, Start},
     sampled::cgroupfs::MemoryFiles,
-    snapshot::{Probes, Program},
+    snapshot::{HeldBy, Probes, Program},
 };
 
 /// One target and a slot to try whether the programs hear, and the steps and tasks of a job that are told on their own at one
@@ -129,8 +129,9 @@ pub fn start(files: &MemoryFiles) -> Start {
 }
 
 /// The programs as they are told.
-pub fn kernel_probes(plan: &Plan, probe: &Probe) -> Probes {
+pub fn kernel_probes(plan: &Plan, probe: &Probe, held_by: HeldBy) -> Probes {
     Probes {
+        held_by,
         rung: probe.rung().name().to_owned(),
         reason: probe.why_not_better().map(str::to_owned),
         kernel: plan.release.clone(),
@@ -154,6 +155,7 @@ pub fn sampled_probes(facts: &Facts, force: Option<ForcedSource>, error: &Error)
         _ => error.to_string(),
     };
     Probes {
+        held_by: HeldBy::Nobody,
         rung: "none".to_owned(),
         reason: Some(reason),
         kernel: facts.release.clone(),

@@ -205,6 +205,18 @@ impl Meter {
         Ok(())
     }
 
+    /// Takes a reading besides the looks, after the CPUs were looked at.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        let reading = self.reading()?;
+        self.fold.add(reading);
+        self.read_below()
+    }
+
+    /// What is known by now.
+    pub fn fold(&self) -> &Fold {
+        &self.fold
+    }
+
     /// Whether the target was removed.
     pub fn is_removed(&self) -> Result<bool, Error> {
         let ended = match &self.counting {

@@ -1,10 +1,11 @@
 //! `sw-bpf --once`: one window, one answer.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use tokio::time::sleep;
 
 use super::{
+    client,
     listen::{Empty, listen},
     meter::Meter,
     outside::{Left, leave},
@@ -12,15 +13,30 @@ use super::{
     target::{Room, choose},
 };
 use crate::{
-    cli::{ForcedSource, Once},
+    cli::{ForcedSource, Once, WINDOW},
     error::Error,
     job::cgroup::Hierarchies,
     out::{self, json, text},
     snapshot::Kind,
 };
 
-/// Measures for the window and answers on standard output.
-pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+/// Asks the agent, else measures for the window, and answers on standard output.
+pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    if let Some(target) = client::target(socket, &once.target, force).await?
+        && let Some(snapshot) = client::once(socket, target, once.window).await
+    {
+        let answer = if once.json {
+            format!("{snapshot}\n")
+        } else {
+            text::summary(&client::understood(&snapshot)?)
+        };
+        let _ = out::tell(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    measure(once, force).await
+}
+
+async fn measure(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
     let left = Left::look(&hierarchies);
@@ -41,7 +57,7 @@ pub async fn once(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, 
     // A target that ends within the window has its answer all the same.
     let end = async {
         tokio::select! {
-            () = sleep(once.window) => {}
+            () = sleep(once.window.unwrap_or(WINDOW)) => {}
             // Who interrupts it has the answer for the time until then.
             _ = signals.next() => {}
             () = whereabouts.ended() => {}

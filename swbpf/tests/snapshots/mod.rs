@@ -124,6 +124,7 @@ pub fn kernel() -> Snapshot {
 
 fn kernel_probes() -> Probes {
     Probes {
+        held_by: HeldBy::Command,
         rung: "btf_tracepoint".into(),
         reason: None,
         kernel: "6.18.44".into(),

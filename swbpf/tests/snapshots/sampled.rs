@@ -14,6 +14,7 @@ pub fn sampled() -> Snapshot {
     snapshot.coverage.from_start = false;
     snapshot.coverage.seconds = 1.0;
     snapshot.probes = Probes {
+        held_by: HeldBy::Nobody,
         rung: "none".into(),
         reason: Some(why.into()),
         programs: vec![],

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use super::tree;
 
 /// The rooms, from what knows nothing of the others to what ties them together.
-const ROOMS: [&str; 13] = [
-    "error", "snapshot", "job", "cli", "kernel", "probe", "sampled", "fold", "out", "record", "doctor",
-    "verb", "main",
+const ROOMS: [&str; 14] = [
+    "error", "snapshot", "job", "cli", "kernel", "probe", "sampled", "fold", "out", "record", "wire",
+    "doctor", "verb", "main",
 ];
 
 /// What stands after the waist reads the snapshot, and knows nothing of where its numbers come from.

@@ -1,5 +1,6 @@
 //! The jobs of this node: each with its measurement and its record.
 
+mod answers;
 mod lines;
 mod slurm;
 mod take_up;
@@ -8,6 +9,7 @@ use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
     iter,
+    path::Path,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -16,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::{
     birth::Nests,
-    note, run_dir,
+    note,
     state::{Leaving, States},
 };
 use crate::{
@@ -30,7 +32,7 @@ use crate::{
     },
     probe::{Notice, Pinned, Pins, Probe, Room, SlotId, What},
     record::Dir,
-    snapshot::{Kind, Probes},
+    snapshot::{HeldBy, Kind, Probes},
     verb::{
         calibrate::Calibrator,
         count::{Counting, kernel_probes},
@@ -38,6 +40,7 @@ use crate::{
         pace::{News, Pace},
     },
 };
+pub use answers::{Line, Question, Wanted};
 use lines::{Failing, Lines, Unwritten};
 pub use slurm::Said;
 
@@ -62,6 +65,8 @@ struct Job {
     reading: Failing,
     /// Comparisons with the files that are left to be made since the last process has left.
     to_settle: usize,
+    /// Clients that have a line at each look.
+    followers: Vec<mpsc::Sender<Line>>,
 }
 
 /// All of them.
@@ -89,10 +94,10 @@ impl Jobs {
     pub fn begin(
         hierarchies: Hierarchies,
         asked: &cli::Agent,
+        run_dir: &Path,
         force: Option<ForcedSource>,
         calibrator: Calibrator,
     ) -> Result<Self, Error> {
-        let run_dir = run_dir(&asked.socket);
         let states = States::open(run_dir.join("jobs"))?;
         let records = Dir::open(&asked.records)?;
         let mut nests = Nests::of(&hierarchies, &asked.watch)?;
@@ -122,7 +127,7 @@ impl Jobs {
         for (id, watch) in nests.new_ones(&hierarchies)? {
             probe.watch(id, watch)?;
         }
-        let probes = kernel_probes(&plan, &probe);
+        let probes = kernel_probes(&plan, &probe, HeldBy::Agent);
         let mut jobs = Self {
             probes,
             batch_bound_pages: plan.batch_bound_pages,
@@ -252,6 +257,7 @@ impl Jobs {
         let finished = job.meter.finish();
         job.read(finished);
         let summary = job.meter.snapshot(Kind::Summary, None);
+        job.tell_followers(&summary);
         let cgroup_id = job.cgroup_id;
         self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
         self.unwritten.write(&self.records, &self.states);
@@ -323,11 +329,18 @@ impl Job {
         if self.meter.is_removed()? {
             return Ok(true);
         }
-        if self.pace.is_due(now) || self.has_news {
+        let has_line = self.pace.is_due(now) || self.has_news;
+        if has_line || !self.followers.is_empty() {
             self.meter.look()?;
-            self.write(records, states);
         } else {
             self.meter.glance()?;
+        }
+        if !self.followers.is_empty() {
+            let snapshot = self.meter.snapshot(Kind::Progress, None);
+            self.tell_followers(&snapshot);
+        }
+        if has_line {
+            self.write(records, states);
         }
         Ok(false)
     }

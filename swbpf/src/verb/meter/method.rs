@@ -6,7 +6,7 @@ use crate::{
     fold::Subject,
     job::cgroup::{Controller, Hierarchies, slurm::Role},
     kernel::support::Facts,
-    snapshot::{OwnProcesses, Probes},
+    snapshot::{HeldBy, OwnProcesses, Probes},
     verb::{
         count::{self, Counted, Counting},
         target::Chosen,
@@ -47,7 +47,7 @@ impl Method {
                 plan,
                 from_birth,
             }) => {
-                let probes = count::kernel_probes(&plan, &counting.probe.borrow());
+                let probes = count::kernel_probes(&plan, &counting.probe.borrow(), HeldBy::Command);
                 Self {
                     counting: Some(counting),
                     probes,

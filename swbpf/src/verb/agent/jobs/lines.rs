@@ -72,6 +72,11 @@ impl Lines {
         }
     }
 
+    /// Who may read them besides root.
+    pub fn reader(&self) -> Option<u32> {
+        self.reader
+    }
+
     /// Whose job it is has come to be known.
     pub fn let_read(&mut self, reader: u32) {
         if self.reader.is_some() || reader == 0 {
@@ -90,12 +95,13 @@ impl Lines {
     }
 
     fn append_text(&mut self, records: &Dir, line: &RawValue) -> Result<(), Error> {
-        if let Some(writer) = &mut self.writer {
-            return writer.append(&line);
+        if self.writer.is_none() {
+            let writer = Writer::begin(records, &self.job)?;
+            let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
+            self.tell(let_read);
+            self.writer = Some(writer);
         }
-        let writer = self.writer.insert(Writer::begin(records, &self.job)?);
-        let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
-        writer.append(&line).and(let_read)
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.append(&line))
     }
 
     /// Tells a failure to write, once until it is over.

@@ -102,6 +102,7 @@ impl Jobs {
             has_news: true,
             reading: Failing::default(),
             to_settle: 0,
+            followers: Vec::new(),
         };
         job.meter.look()?;
         self.by_slot.insert(slot, job);
@@ -167,6 +168,7 @@ impl Jobs {
             has_news: false,
             reading: Failing::default(),
             to_settle: 0,
+            followers: Vec::new(),
         };
         let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
         job.write(&self.records, &self.states);
