@@ -103,26 +103,26 @@ fn attach_takes_one_target() {
 
 #[test]
 fn once_has_a_window_and_a_target_of_its_own() {
-    let once = |target, millis, json| {
+    let once = |target, millis: Option<u64>, json| {
         Verb::Once(Once {
             target,
-            window: Some(Duration::from_millis(millis)),
+            window: millis.map(Duration::from_millis),
             json,
         })
     };
-    assert_eq!(verb("sw-bpf --once"), once(Target::Own, 1_000, false));
+    assert_eq!(verb("sw-bpf --once"), once(Target::Own, None, false));
     let job = Target::Job {
         id: "7.batch".parse().expect("an id"),
         node: None,
     };
-    assert_eq!(verb("sw-bpf --once 7.batch --json"), once(job, 1_000, true));
+    assert_eq!(verb("sw-bpf --once 7.batch --json"), once(job, None, true));
     assert_eq!(
         verb("sw-bpf --once --json --pid 7"),
-        once(Target::Pid(7), 1_000, true)
+        once(Target::Pid(7), None, true)
     );
     assert_eq!(
         verb("sw-bpf --json --once --cgroup /c --window 200ms"),
-        once(Target::Cgroup("/c".into()), 200, true)
+        once(Target::Cgroup("/c".into()), Some(200), true)
     );
 }
 

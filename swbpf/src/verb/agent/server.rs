@@ -106,12 +106,11 @@ fn let_in(
     let questions = questions.clone();
     tokio::task::spawn_local(async move {
         // A client that has gone, or is too slow, has no answer; nobody else has to know.
-        let _ = match place {
-            Some(place) => attend(&mut stream, &peer, &questions, place).await,
-            None => {
-                let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
-                refuse(&mut stream, &busy).await
-            }
+        let _ = if let Some(place) = place {
+            attend(&mut stream, &peer, &questions, place).await
+        } else {
+            let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
+            refuse(&mut stream, &busy).await
         };
     });
 }
