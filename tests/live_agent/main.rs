@@ -5,6 +5,7 @@ mod node;
 mod records;
 mod rights;
 mod service;
+mod unit;
 
 use support::measure::{MIB, Process};
 use support::need_bpf;

@@ -1,6 +1,5 @@
 //! An agent of its own, and the cgroups that it watches.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -75,18 +74,16 @@ impl Node {
 
     /// Starts the agent.
     pub fn spawn(&mut self) {
-        self.spawn_with(&[]);
+        self.spawn_as(&mut self.command());
     }
 
-    /// Starts the agent with these variables in its environment.
-    pub fn spawn_with(&mut self, variables: &[(&str, &OsStr)]) {
+    /// Starts the agent by this command.
+    pub fn spawn_as(&mut self, command: &mut Command) {
         let told = fs::File::options()
             .create(true)
             .append(true)
             .open(self.dir("told"))
             .expect("a file");
-        let mut command = self.command();
-        command.envs(variables.iter().copied());
         let agent = command.stderr(told).stdin(Stdio::null()).spawn();
         self.agent = Some(agent.expect("sw-bpf starts"));
     }

@@ -27,10 +27,9 @@ impl Manager {
         let socket = UnixDatagram::bind(&path).expect("a socket");
         let limit = Some(Duration::from_millis(10));
         socket.set_read_timeout(limit).expect("a limit");
-        node.spawn_with(&[
-            ("NOTIFY_SOCKET", path.as_os_str()),
-            ("WATCHDOG_USEC", "60000000".as_ref()),
-        ]);
+        let mut command = node.command();
+        command.env("NOTIFY_SOCKET", &path);
+        node.spawn_as(command.env("WATCHDOG_USEC", "60000000"));
         let told = Vec::new();
         Self { socket, told }
     }
