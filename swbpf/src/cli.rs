@@ -4,6 +4,7 @@ mod agent;
 mod codes;
 mod hints;
 mod quantity;
+mod records;
 mod verbs;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use crate::error::Error;
 use crate::job::id::{IdError, JobId};
 pub use agent::Agent;
+pub use records::{List, Show};
 pub use verbs::{AllNodes, Attach, Doctor, ForcedSource, Once, Run, Target, Verb};
 
 /// Length of a window where none is given.
@@ -41,6 +43,9 @@ pub struct Invocation {
     sw-bpf --once [--json] [JOB | --cgroup PATH | --pid PID] [--window TIME]\n       \
     sw-bpf --once --all-nodes [--json] [JOB] [--window TIME]\n       \
     sw-bpf run [OPTIONS] -- COMMAND [ARGS]...\n       \
+    sw-bpf show JOB [--run N] [--json | --admin-comment]\n       \
+    sw-bpf list [--json] [--since TIME] [--user USER] [--state STATE]\n       \
+    sw-bpf agent [OPTIONS]\n       \
     sw-bpf doctor [--json] [--force-source SOURCE]")]
 struct Cli {
     #[command(subcommand)]
@@ -116,6 +121,10 @@ enum CliVerb {
     Attach(CliAttach),
     /// Record every job of this node, from its birth to its end
     Agent(Agent),
+    /// Tell what the record of a job says, while it runs and after its end
+    Show(Show),
+    /// List the records of the jobs of this node
+    List(List),
     /// Say how exact the numbers are here, why, and what to change
     Doctor(Doctor),
 }
@@ -149,31 +158,18 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
         let refusal = hints::without_once(option, cli.verb.is_some());
         return Err(refuse(ErrorKind::MissingRequiredArgument, &refusal));
     }
+    if let Some(refusal) = misplaced(&cli) {
+        return Err(refuse(ErrorKind::ArgumentConflict, refusal));
+    }
     let verb = match cli.verb {
         Some(_) if cli.once || cli.job.is_some() => {
             let alone = if cli.once { "'--once'" } else { "JOB" };
             let refusal = format!("{alone} stands alone: drop it, or the command after it");
             return Err(refuse(ErrorKind::ArgumentConflict, &refusal));
         }
-        Some(CliVerb::Run(_) | CliVerb::Doctor(_)) if cli.node.is_some() => {
-            return Err(refuse(
-                ErrorKind::ArgumentConflict,
-                "'--node' goes with a job: drop it",
-            ));
-        }
         Some(CliVerb::Run(run)) => Verb::Run(run),
-        Some(CliVerb::Agent(_)) if cli.node.is_some() => {
-            return Err(refuse(
-                ErrorKind::ArgumentConflict,
-                "'agent' records the jobs of all nodes on this host: drop '--node'",
-            ));
-        }
-        Some(CliVerb::Agent(_)) if cli.force_source == Some(ForcedSource::Sampled) => {
-            return Err(refuse(
-                ErrorKind::ArgumentConflict,
-                "'agent' counts in the kernel: drop '--force-source sampled'",
-            ));
-        }
+        Some(CliVerb::Show(show)) => Verb::Show(show),
+        Some(CliVerb::List(list)) => Verb::List(list),
         Some(CliVerb::Agent(agent)) => Verb::Agent(agent),
         Some(CliVerb::Doctor(doctor)) => Verb::Doctor(doctor),
         Some(CliVerb::Attach(attach)) => Verb::Attach(Attach {
@@ -197,6 +193,26 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Er
         force_source: cli.force_source,
         socket: cli.socket,
     })
+}
+
+/// What to say of an option of all commands where this one has no use for it.
+fn misplaced(cli: &Cli) -> Option<&'static str> {
+    let has_node = cli.node.is_some();
+    match cli.verb.as_ref()? {
+        CliVerb::Run(_) | CliVerb::Doctor(_) | CliVerb::Show(_) | CliVerb::List(_) if has_node => {
+            Some("'--node' goes with a job: drop it")
+        }
+        CliVerb::Show(_) | CliVerb::List(_) if cli.force_source.is_some() => {
+            Some("a record has the source that it was measured with: drop '--force-source'")
+        }
+        CliVerb::Agent(_) if has_node => {
+            Some("'agent' records the jobs of all nodes on this host: drop '--node'")
+        }
+        CliVerb::Agent(_) if cli.force_source == Some(ForcedSource::Sampled) => {
+            Some("'agent' counts in the kernel: drop '--force-source sampled'")
+        }
+        _ => None,
+    }
 }
 
 fn once(job: Option<JobId>, node: Option<String>, options: CliOnce) -> Result<Verb, Error> {
@@ -264,7 +280,10 @@ fn refuse(kind: ErrorKind, refusal: &str) -> Error {
 }
 
 /// The commands, for whoever typed another word.
-const VERBS: &str = "run, attach, doctor";
+const VERBS: &str = "run, attach, show, list, agent, doctor";
+
+/// Where the agent keeps its records.
+const DIR: &str = "/var/lib/sw-bpf/jobs";
 
 /// Reads the id of a job.
 fn job_id(typed: &str) -> Result<JobId, String> {

@@ -6,6 +6,7 @@
 
 mod gathered;
 mod job;
+mod listed;
 mod memory;
 mod steps;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use gathered::{Gathered, GatheredKind, NodeAnswer, Totals};
 pub use job::{Gres, Job, NodePart, Requested};
+pub use listed::{Entry, JobState, Listing, ListingKind};
 pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
 pub use steps::{Step, StepTask, Usage};
 

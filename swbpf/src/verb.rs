@@ -8,6 +8,7 @@ mod client;
 mod count;
 mod ending;
 mod facts;
+mod list;
 mod listen;
 mod meter;
 mod mine;
@@ -19,6 +20,7 @@ mod reading;
 mod rows;
 mod run;
 mod scan;
+mod show;
 mod signals;
 mod stand_in;
 mod target;
@@ -63,6 +65,8 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Once(once) => once::once(once, socket, force).await,
             Verb::AllNodes(asked) => all_nodes::all_nodes(asked, force).await,
             Verb::Agent(asked) => agent::agent(asked, socket, force).await,
+            Verb::Show(asked) => show::show(asked).await,
+            Verb::List(asked) => list::list(asked),
             Verb::Doctor(asked) => doctor::doctor(asked, force).await,
         }
     })

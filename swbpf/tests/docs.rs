@@ -1,5 +1,7 @@
 //! `docs/` is what the code says; `SWBPF_BLESS=1` rewrites it.
 
+#[path = "snapshots/listed.rs"]
+mod listed;
 mod snapshots;
 
 use std::fmt::Write;
@@ -9,7 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 use swbpf::doctor;
 use swbpf::error::{EXIT_CODES, EXIT_CODES_OF_DOCTOR, EXIT_CODES_OF_RUN};
-use swbpf::out::schema::{all_nodes_schema, json_schema};
+use swbpf::out::schema::{all_nodes_schema, json_schema, list_schema};
 
 /// Compares `docs/name` with what it should be.
 fn assert_doc(name: &str, text: &str) {
@@ -33,6 +35,7 @@ fn the_schemas_are_published() {
     for (name, schema) in [
         ("schema.json", json_schema()),
         ("all-nodes.schema.json", all_nodes_schema()),
+        ("list.schema.json", list_schema()),
         ("doctor.schema.json", doctor::json_schema()),
     ] {
         assert_eq!(
@@ -98,6 +101,33 @@ fn answers_of_all_nodes_fit_their_schema_and_nothing_else_does() {
 }
 
 #[test]
+fn lists_fit_their_schema_and_nothing_else_does() {
+    let validator = jsonschema::draft202012::new(list_schema().as_value()).expect("schema");
+    for (name, listing) in listed::all_listings() {
+        let value = serde_json::to_value(&listing).expect("JSON");
+        assert_eq!(faults(&validator, &value), [""; 0], "{name}");
+        for entry in value["jobs"].as_array().expect("jobs") {
+            assert_reasons(entry);
+        }
+        let mut bad = value.clone();
+        bad["kind"] = "once".into();
+        assert!(!validator.is_valid(&bad), "{bad}");
+    }
+}
+
+/// That what is not known of an entry has a reason, and nothing else has.
+fn assert_reasons(entry: &Value) {
+    let unknown = entry["unknown"].as_object().expect("reasons");
+    for (key, value) in entry.as_object().expect("an entry") {
+        let is_unknown = value.is_null() || (key == "state" && value == "unknown");
+        assert!(
+            key == "record" || is_unknown == unknown.contains_key(key),
+            "{key}: {entry}"
+        );
+    }
+}
+
+#[test]
 fn the_fields_are_listed() {
     assert_doc("fields.md", &fields());
 }
@@ -144,7 +174,31 @@ fn fields() -> String {
     rows(&mut text, &schema, &schema, "");
     line(&mut text, "\n## Words\n\n| Key | Word | Meaning |\n|---|---|---|");
     words(&mut text, &schema);
-    text + &fields_of_all_nodes()
+    text + &fields_of_all_nodes() + &fields_of_list()
+}
+
+fn fields_of_list() -> String {
+    let schema = list_schema().to_value();
+    let mut text = String::from(
+        "\n# Fields of a list\n\n\
+         `sw-bpf list --json` prints one JSON object on one line, [list.schema.json](list.schema.json): what each record tells \
+         in short. `kind` is `list`; the words of `jobs[].source` are above.\n\n\
+         | Key | Unit | Type | Null | Meaning |\n|---|---|---|---|---|\n",
+    );
+    rows(&mut text, &schema, &schema, "");
+    line(&mut text, "\n| State | Meaning |\n|---|---|");
+    for word in schema["$defs"]["JobState"]["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let meaning = described("state", word);
+        line(
+            &mut text,
+            &format!("| `{}` | {meaning} |", word["const"].as_str().expect("word")),
+        );
+    }
+    text
 }
 
 fn fields_of_all_nodes() -> String {

@@ -1,5 +1,7 @@
 //! The summary, compared with `tests/golden/`; `SWBPF_BLESS=1` rewrites what is there.
 
+#[path = "snapshots/listed.rs"]
+mod listed;
 mod snapshots;
 
 use std::fs;
@@ -8,7 +10,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use swbpf::out::{json, text};
 use swbpf::record::Writer;
-use swbpf::snapshot::{Gathered, Snapshot};
+use swbpf::snapshot::{Gathered, Listing, Snapshot};
 
 fn assert_plain(text: &str) {
     for line in text.lines() {
@@ -26,6 +28,40 @@ fn summaries_are_as_they_were_approved() {
     for (name, gathered) in snapshots::all_gathered() {
         assert_approved(name, &text::gathered(&gathered));
     }
+    for (name, listing) in listed::all_listings() {
+        assert_approved(name, &text::listed(&listing));
+    }
+    let job = snapshots::job();
+    for (name, step) in [("step_of_tasks", 1), ("step_killed", 2)] {
+        let step = &job.steps.as_ref().expect("steps")[step];
+        assert_approved(name, &text::step(&job, step));
+    }
+}
+
+/// What the comment of a job may be made of: neither Slurm nor a shell takes any of it for more than a letter.
+fn assert_comment(comment: &str) {
+    assert!(comment.len() <= text::MAX_COMMENT, "{comment}");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_=,.-".contains(c);
+    assert!(comment.chars().all(is_plain), "{comment:?}");
+}
+
+#[test]
+fn a_comment_is_a_short_line_of_what_is_known() {
+    for (name, snapshot) in snapshots::all() {
+        let comment = text::comment(&snapshot);
+        assert_comment(&comment);
+        let has_peak = snapshot.memory.needed_peak_bytes.is_some();
+        assert_eq!(
+            comment.contains("needed_peak_bytes="),
+            has_peak,
+            "{name}: {comment}"
+        );
+    }
+    assert_eq!(
+        text::comment(&snapshots::oom()),
+        "swbpf=1,needed_peak_bytes=33554432,error_bound_bytes=0,source=kernel,busy_seconds=0.34,cores_allocated=2.00,\
+         seconds=0.41,from_start=true,oom_kills=7"
+    );
 }
 
 fn assert_approved(name: &str, told: &str) {
@@ -79,6 +115,11 @@ fn a_line_of_json_reads_back_as_it_was() {
         assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
         assert_eq!(serde_json::from_str::<Gathered>(&line).expect(name), gathered);
     }
+    for (name, listing) in listed::all_listings() {
+        let line = json::line(&listing).expect("JSON");
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
+        assert_eq!(serde_json::from_str::<Listing>(&line).expect(name), listing);
+    }
 }
 
 #[test]
@@ -119,6 +160,11 @@ proptest! {
         let hostile = snapshots::hostile::with_names(snapshot, &name, &path);
         assert_plain(&text::summary(&hostile));
         assert_plain(&text::progress(&hostile));
+        for step in hostile.steps.iter().flatten() {
+            assert_plain(&text::step(&hostile, step));
+        }
+        assert_comment(&text::comment(&hostile));
         assert_plain(&text::gathered(&snapshots::gathered::gathered_with_names(&name)));
+        assert_plain(&text::listed(&listed::listing_with_name(&name)));
     }
 }

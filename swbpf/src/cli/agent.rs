@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::DIR;
+
 /// `sw-bpf agent`.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub struct Agent {
     /// Directory of the records: one file for each job
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/sw-bpf/jobs")]
+    #[arg(long, value_name = "DIR", default_value = DIR)]
     pub records: PathBuf,
     /// Directory of a BPF file system, in which what counts outlives the agent
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/sw-bpf")]

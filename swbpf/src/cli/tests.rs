@@ -158,8 +158,14 @@ fn a_source_can_be_forced_before_and_after_the_verb() {
 #[test]
 fn bad_combinations_are_refused_with_the_way_out() {
     for (line, hint) in [
-        ("sw-bpf atach", "no command (run, attach, doctor)"),
-        ("sw-bpf atach 7", "no command (run, attach, doctor)"),
+        (
+            "sw-bpf atach",
+            "no command (run, attach, show, list, agent, doctor)",
+        ),
+        (
+            "sw-bpf atach 7",
+            "no command (run, attach, show, list, agent, doctor)",
+        ),
         ("sw-bpf 12x", "123_4"),
         ("sw-bpf attach 12.x", ".batch"),
         ("sw-bpf 12 attach", "JOB stands alone"),
@@ -215,6 +221,37 @@ fn a_hostile_command_is_not_repeated() {
         let typed = ["sw-bpf", "sh", odd].map(OsString::from);
         let told = parse(typed).expect_err("no job").to_string();
         assert!(told.contains("`sw-bpf run -- COMMAND [ARGS]`"), "{told}");
+    }
+}
+
+#[test]
+fn records_are_asked_for_by_job_or_by_what_they_have_in_common() {
+    let show = |line: &str| match verb(line) {
+        Verb::Show(show) => show,
+        other => panic!("{line}: {other:?}"),
+    };
+    let plain = show("sw-bpf show 123_4");
+    assert_eq!(plain.job, "123_4".parse().expect("an id"));
+    assert_eq!((plain.run, plain.json, plain.admin_comment), (0, false, false));
+    assert_eq!(plain.records, PathBuf::from("/var/lib/sw-bpf/jobs"));
+    let given = show("sw-bpf show cgroup-a --run 2 --json --records /r");
+    assert_eq!((given.run, given.json, given.records), (2, true, "/r".into()));
+    let Verb::List(list) = verb("sw-bpf list --json --since 2026-11-30 --user 7 --state ended") else {
+        panic!("another task")
+    };
+    assert!(list.json && list.since.is_some());
+    assert_eq!(list.state, Some(crate::snapshot::JobState::Ended));
+    for (line, hint) in [
+        ("sw-bpf show", "<JOB>"),
+        ("sw-bpf show x", "is not the id of a job"),
+        ("sw-bpf show 7 --json --admin-comment", "cannot be used with"),
+        ("sw-bpf show 7 --node cn1", "drop it"),
+        ("sw-bpf show 7 --force-source kernel", "drop '--force-source'"),
+        ("sw-bpf list --since yesterday", "2h or 7d"),
+        ("sw-bpf list --state done", "running, ended, unknown"),
+    ] {
+        let told = refusal(line);
+        assert!(told.contains(hint), "{line}: {told}");
     }
 }
 

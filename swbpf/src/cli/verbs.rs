@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-use super::{Agent, quantity, record};
+use super::{Agent, List, Show, quantity, record};
 use crate::{error::EXIT_CODES_OF_DOCTOR, job::id::JobId};
 
 /// A task of sw-bpf.
@@ -20,6 +20,10 @@ pub enum Verb {
     AllNodes(AllNodes),
     /// Record every job of this node.
     Agent(Agent),
+    /// Tell of one record.
+    Show(Show),
+    /// Tell which records there are.
+    List(List),
     /// Say what can be measured here.
     Doctor(Doctor),
 }

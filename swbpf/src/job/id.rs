@@ -4,6 +4,7 @@
 //! A component of a heterogeneous job likewise has the leader's id, an offset and a raw id. Newer versions of Slurm
 //! add an id that is never used again, the SLUID.
 
+mod recorded;
 mod sluid;
 mod step;
 mod tasks;
@@ -13,6 +14,7 @@ pub(crate) mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+pub use recorded::Recorded;
 pub use sluid::Sluid;
 pub use step::{StepName, TaskName};
 pub use tasks::TaskSet;

@@ -1,11 +1,11 @@
-//! The published form of the output: `docs/schema.json`, and `docs/all-nodes.schema.json`.
+//! The published form of the output: `docs/schema.json`, `docs/all-nodes.schema.json` and `docs/list.schema.json`.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use crate::snapshot::{Gathered, Snapshot};
+use crate::snapshot::{Gathered, Listing, Snapshot};
 
 /// JSON Schema (draft 2020-12) of one line of output. Every key is always there, and no other is.
 pub fn json_schema() -> Schema {
@@ -15,6 +15,11 @@ pub fn json_schema() -> Schema {
 /// The same of the answer of `--once --all-nodes`.
 pub fn all_nodes_schema() -> Schema {
     schema_of::<Gathered>()
+}
+
+/// The same of the answer of `list`.
+pub fn list_schema() -> Schema {
+    schema_of::<Listing>()
 }
 
 /// The same of any answer: `T` as it is written.

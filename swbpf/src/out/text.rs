@@ -1,17 +1,21 @@
 //! The summary that a person reads, and the plain line of a measurement under way.
 
+mod comment;
 mod gathered;
+mod listed;
 mod memory;
 pub mod page;
 mod steps;
 
+pub use comment::{MAX_COMMENT, comment};
 pub use gathered::gathered;
+pub use listed::listed;
 use page::{NOTE, Page, WIDTH};
 
 use crate::error;
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known, moment, percent};
-use crate::snapshot::{Exit, Kind, Loss, OwnProcesses, Snapshot, Source, TargetKind, Task};
+use crate::snapshot::{Exit, Kind, Loss, OwnProcesses, Snapshot, Source, Step, TargetKind, Task};
 
 /// Columns of a reason: four lines of notes.
 const REASON: usize = 4 * NOTE;
@@ -27,6 +31,34 @@ pub fn summary(snapshot: &Snapshot) -> String {
     processors(&mut page, snapshot);
     measurement(&mut page, snapshot);
     page.finish()
+}
+
+/// One step of the job of `snapshot`, in the same form.
+pub fn step(snapshot: &Snapshot, step: &Step) -> String {
+    let mut alone = snapshot.clone();
+    alone.step_id = Some(step.step_id.clone());
+    alone.oom_kills.retain(|kill| kill.step_id == alone.step_id);
+    alone.steps_left_out = None;
+    alone.steps = Some(vec![step.clone()]);
+    let mut page = Page::default();
+    page.line(&format!(
+        "sw-bpf: {}",
+        escape::head(job_title(&alone), WIDTH - "sw-bpf: ".len())
+    ));
+    let how = if step.usage.ended_at.is_some() {
+        "ended after"
+    } else {
+        "measured for"
+    };
+    page.line(&format!("{how} {}", duration(step.usage.seconds)));
+    memory::oom_kills(&mut page, &alone);
+    steps::steps(&mut page, &alone);
+    page.finish()
+}
+
+/// What of a record is not as one would expect.
+pub fn of_record(what: &str) -> String {
+    format!("{}{}\n", error::NOTE, escape::head(what, REASON))
 }
 
 /// That sw-bpf runs inside of the target, and why it could not leave.

@@ -1,13 +1,11 @@
 //! Names of records.
 
+use crate::job::id::{JobId, JobRef, Recorded};
+
 /// What ends each of them.
 const END: &str = ".jsonl";
-/// What begins the name of a record of what is no job.
-const OTHER: &str = "cgroup-";
 /// Longest name of a file that is looked at.
 const MAX_BYTES: usize = 128;
-
-use crate::job::id::{JobId, JobRef};
 
 /// A record by the name of its file: `JOB.jsonl` of the latest run of a job on this host, `JOB.N.jsonl` of an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,14 +49,15 @@ impl RecordName {
 }
 
 /// Whether the agent names a record so.
-pub fn is_job(name: &str) -> bool {
-    if let Some(other) = name.strip_prefix(OTHER) {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        return !other.is_empty() && other.bytes().all(is_plain);
+fn is_job(name: &str) -> bool {
+    match name.parse() {
+        Ok(Recorded::Job(JobId {
+            job: job @ (JobRef::Raw(_) | JobRef::Sluid(_)),
+            step: None,
+        })) => job.to_string() == name,
+        Ok(Recorded::Cgroup(_)) => true,
+        _ => false,
     }
-    name.parse().is_ok_and(|id: JobId| {
-        id.step.is_none() && matches!(id.job, JobRef::Raw(_) | JobRef::Sluid(_)) && id.to_string() == name
-    })
 }
 
 #[cfg(test)]

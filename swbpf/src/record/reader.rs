@@ -1,0 +1,144 @@
+//! A directory of records as it is read: what is in it may be anything, and of anyone.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt, fs::MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat},
+    io::Errno,
+};
+
+use super::{
+    RecordName, acl,
+    last::{Last, Untold, last},
+};
+use crate::{error::Error, out::escape};
+
+/// Entries of a directory that are looked at.
+const MAX_ENTRIES: usize = 1_000_000;
+/// Columns of a path in a failure.
+const SHOWN: usize = 200;
+
+/// A directory of records, which others write to.
+#[derive(Debug)]
+pub struct Records {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+/// A record that this process may read.
+#[derive(Debug)]
+pub struct Record {
+    /// Its name.
+    pub name: RecordName,
+    /// The users beside root who may read it.
+    pub readers: Vec<u32>,
+    file: File,
+}
+
+impl Records {
+    /// Opens a directory, which need not be one that this user may list.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match open(path, flags, Mode::empty()) {
+            Ok(fd) => Ok(Self {
+                path: path.to_owned(),
+                fd,
+            }),
+            Err(Errno::NOENT) => Err(Error::NoRecord {
+                what: "any job".to_owned(),
+                why: format!(
+                    "{} is not there: `sw-bpf agent` makes it, and `--records DIR` names another",
+                    escape::tail(path.as_os_str().as_bytes(), SHOWN)
+                ),
+            }),
+            Err(error) => Err(unreadable(path, "open", error.into())),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The records in it, in no order. What has another name, or is no file, is left out.
+    pub fn names(&self) -> Result<Vec<RecordName>, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let listed = openat(&self.fd, ".", flags, Mode::empty()).and_then(Dir::new);
+        let listed = listed.map_err(|error| unreadable(&self.path, "list", error.into()))?;
+        let mut names = Vec::new();
+        for entry in listed.take(MAX_ENTRIES) {
+            let entry = entry.map_err(|error| unreadable(&self.path, "list", error.into()))?;
+            let is_file = matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown);
+            let name = entry.file_name().to_str().ok().and_then(RecordName::of_file);
+            names.extend(name.filter(|_| is_file));
+        }
+        Ok(names)
+    }
+
+    /// When a record was last written to; `None` where it has gone.
+    pub fn written_at(&self, name: &RecordName) -> Option<Timestamp> {
+        let found = statat(&self.fd, name.file(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Timestamp::new(found.st_mtime, i32::try_from(found.st_mtime_nsec).ok()?).ok()
+    }
+
+    /// Opens a record; `None` where there is none of this name. What is no plain file is refused, and nothing is waited for.
+    pub fn record(&self, name: RecordName) -> Result<Option<Record>, Error> {
+        let path = self.path.join(name.file());
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file: File = match openat(&self.fd, name.file(), flags, Mode::empty()) {
+            Ok(fd) => fd.into(),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::ACCESS) => {
+                return Err(Error::RecordDenied {
+                    action: "read",
+                    path,
+                    why: "only the job's user and root may".to_owned(),
+                });
+            }
+            Err(error) => return Err(unreadable(&path, "read", error.into())),
+        };
+        let opened = (|| {
+            let metadata = file.metadata()?;
+            if !metadata.is_file() || metadata.nlink() > 1 {
+                return Err(io::Error::other("it is no plain file"));
+            }
+            acl::readers(&file)
+        })();
+        match opened {
+            Ok(readers) => Ok(Some(Record { name, readers, file })),
+            Err(error) => Err(unreadable(&path, "read", error)),
+        }
+    }
+}
+
+impl Record {
+    /// Whether this user may be told of it; `None` is whoever has opened it.
+    pub fn is_for(&self, user: Option<u32>) -> bool {
+        user.is_none_or(|uid| uid == 0 || self.readers.contains(&uid))
+    }
+
+    /// What its last line tells.
+    pub fn last(&self) -> Result<Last, Untold> {
+        last(&self.file)
+    }
+}
+
+fn unreadable(path: &Path, action: &'static str, error: io::Error) -> Error {
+    let path = path.to_owned();
+    if error.kind() == ErrorKind::PermissionDenied {
+        let why = "only root may: name one of your jobs, as `sw-bpf show JOB`".to_owned();
+        return Error::RecordDenied { action, path, why };
+    }
+    let shown = escape::tail(path.as_os_str().as_bytes(), SHOWN);
+    anyhow!(error).context(format!("cannot {action} {shown}")).into()
+}
