@@ -4,6 +4,7 @@ mod base;
 mod below;
 mod clock;
 mod cpu;
+mod fresh;
 mod kills;
 mod levels;
 mod looks;

@@ -2,6 +2,7 @@
 
 pub mod escape;
 pub mod json;
+pub mod openmetrics;
 pub mod schema;
 pub mod text;
 pub mod units;

@@ -2,6 +2,8 @@
 
 #[path = "snapshots/listed.rs"]
 mod listed;
+#[path = "docs/metrics.rs"]
+mod metrics;
 mod snapshots;
 
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! What the agent is told.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
@@ -21,4 +21,22 @@ pub struct Agent {
     /// Users of this group see the jobs of all, as root does
     #[arg(long, value_name = "GROUP")]
     pub admin_group: Option<String>,
+    /// Write metrics to this file each 15 s: *.prom for the node exporter, any other name in OpenMetrics
+    #[arg(long, value_name = "FILE")]
+    pub openmetrics: Option<PathBuf>,
+    /// Answer GET /metrics at this loopback address: 127.0.0.1:9417
+    #[arg(long, value_name = "ADDR:PORT", value_parser = loopback)]
+    pub listen: Option<SocketAddr>,
+}
+
+/// Metrics tell of every job of the host: what carries them further also says to whom.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "it is no address and port: 127.0.0.1:9417 or [::1]:9417".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("it is no loopback address: listen at 127.0.0.1, and let a proxy that knows its clients carry it further".to_owned())
+    }
 }

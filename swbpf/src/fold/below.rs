@@ -199,6 +199,11 @@ impl Rows {
         self.live.get(&cgroup_id)?.base.bound_of(pages)
     }
 
+    /// The last reading of a cgroup, while it is there.
+    pub fn last_of(&self, cgroup_id: u64) -> Option<&BelowReading> {
+        self.live.get(&cgroup_id).map(|row| &row.last)
+    }
+
     /// Until when processes of a step were there: its end, or `now_ns` where one still is. `None` for one that was never seen.
     pub fn step_until(&self, step: StepName, now_ns: u64) -> Option<u64> {
         let is_it = |role: &Role| *role == Role::Step(step);

@@ -21,8 +21,15 @@ impl Fold {
         }
     }
 
-    /// The steps, and the reason of each number of theirs that is not known.
-    pub(super) fn steps(&self, kind: Kind, memory: &Memory, unknown: &mut Unknown) -> Option<Vec<Step>> {
+    /// The steps that have ended since a moment and those that are there, and the reason of each number of theirs that is not
+    /// known.
+    pub(super) fn steps(
+        &self,
+        kind: Kind,
+        ended_since_ns: u64,
+        memory: &Memory,
+        unknown: &mut Unknown,
+    ) -> Option<Vec<Step>> {
         if !matches!(self.subject.role, Some(Role::Job | Role::Step(_))) {
             for key in ["steps", "steps_left_out"] {
                 unknown.insert(
@@ -33,8 +40,7 @@ impl Fold {
             return None;
         }
         let in_window = kind == Kind::Progress;
-        let since_ns = if in_window { self.previous.ns } else { 0 };
-        let mut rows = self.below.told(since_ns, self.frame(), in_window);
+        let mut rows = self.below.told(ended_since_ns, self.frame(), in_window);
         if let Some(role @ Role::Step(_)) = self.subject.role {
             let usage = self.target_usage(memory);
             rows.push(Told {

@@ -276,14 +276,19 @@ impl Fold {
         self.snapshot_from(from, kind, exit)
     }
 
-    /// All that is known now. Rates are those since the reading `from`.
-    pub fn snapshot_from(&self, from: &Reading, kind: Kind, exit: Option<Exit>) -> Snapshot {
+    /// The same with rates since the reading `from`, the steps that have ended since a moment, and those that are there.
+    pub(super) fn snapshot_since(
+        &self,
+        (from, ended_since_ns): (&Reading, u64),
+        kind: Kind,
+        exit: Option<Exit>,
+    ) -> Snapshot {
         let mut unknown = Unknown::new();
         let last = &self.last;
         let seconds = self.begin.seconds_to(last.ns);
         let cpu = cpu::told(&self.first, from, last, self.cores_peak, &mut unknown);
         let memory = self.memory(from.ns, &mut unknown);
-        let steps = self.steps(kind, &memory, &mut unknown);
+        let steps = self.steps(kind, ended_since_ns, &memory, &mut unknown);
         self.note_job(&mut unknown);
         self.note_absent(exit, &mut unknown);
         Snapshot {
@@ -356,7 +361,7 @@ impl Fold {
         self.keep_best();
     }
 
-    fn keep_best(&mut self) {
+    pub(super) fn keep_best(&mut self) {
         let Some(kernel) = &self.last.kernel else {
             return;
         };

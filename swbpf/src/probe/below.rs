@@ -143,6 +143,13 @@ impl Probe {
             .collect()
     }
 
+    /// How many slots are in use: of targets, and of cgroups below them.
+    pub fn slots_in_use(&self) -> Result<(u64, u64), Error> {
+        let numbers = self.tracked_slots()?;
+        let targets = numbers.range(..self.room.targets).count();
+        Ok((targets as u64, (numbers.len() - targets) as u64))
+    }
+
     /// Numbers of the slots that are in use.
     pub(super) fn tracked_slots(&self) -> Result<BTreeSet<u32>, Error> {
         // An entry that is removed meanwhile makes the kernel begin anew.

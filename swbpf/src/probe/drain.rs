@@ -252,8 +252,8 @@ impl Probe {
         Ok(levels_ns)
     }
 
-    /// The histogram with the open span of the current number added.
-    fn concurrency_ns(&self, slot: SlotId) -> Result<BTreeMap<u32, u64>, Error> {
+    /// Reads the time at each number of threads on a CPU, until now.
+    pub fn concurrency_ns(&self, slot: SlotId) -> Result<BTreeMap<u32, u64>, Error> {
         let (word, concurrency) = self.between_changes(
             slot,
             |state| state.running,

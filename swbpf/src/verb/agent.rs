@@ -2,6 +2,7 @@
 
 mod birth;
 mod jobs;
+mod metrics;
 mod server;
 mod service;
 mod state;
@@ -28,6 +29,7 @@ use crate::{
     out,
 };
 use jobs::Jobs;
+use metrics::Metrics;
 use service::Service;
 
 /// Time between two looks.
@@ -49,6 +51,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     let admins = asked.admin_group.as_deref().map(group).transpose()?;
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
+    let mut metrics = Metrics::open(asked).await?;
     // While this process may still do all that it has to be started with.
     let calibrator = Calibrator::with_helper()?;
     server::make_dir(run_dir(socket))?;
@@ -79,14 +82,17 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
             Some(said) = jobs.said() => jobs.learn(&said),
             () = sleep(SETTLE), if jobs.is_settling() => jobs.settle(),
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
+            Some(ask) = metrics.asked() => metrics.answer(ask, &mut jobs)?,
             _ = looks.tick() => {
                 jobs.look()?;
+                metrics.looked(&mut jobs)?;
                 service.goes_on(jobs.count());
             }
         }
     }
     Service::stopping();
     jobs.leave();
+    metrics.leave();
     Ok(ExitCode::SUCCESS)
 }
 

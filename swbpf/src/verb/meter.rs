@@ -1,5 +1,6 @@
 //! Measures one target: tracks it, takes readings, hears notices.
 
+mod fresh;
 mod hear;
 mod method;
 mod saved;

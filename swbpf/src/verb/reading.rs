@@ -6,7 +6,7 @@ use crate::{
     fold::{KernelReading, Reading},
     job::cgroup::Cgroup,
     probe::{Histograms, Probe, SlotId, SlotReading, monotonic_ns},
-    sampled::cgroupfs::{CpuFiles, LimitLevel, effective_limit},
+    sampled::cgroupfs::{CpuFiles, LimitLevel, MemoryFiles, effective_limit},
 };
 
 /// Time after the begin of a flush in which it may still be under way.
@@ -74,6 +74,16 @@ pub fn glance(counting: &Counting, before: &Reading) -> Result<Reading, Error> {
         kernel.is_flushed = false;
         kernel.slot = slot;
     }
+    Ok(reading)
+}
+
+/// What the programs hold of the slot, and the kernel's counter of charged memory; all else is as it was at `before`.
+pub fn fresh(counting: &Counting, cgroup: &Cgroup, before: &Reading) -> Result<Reading, Error> {
+    let mut reading = glance(counting, before)?;
+    if let Some(kernel) = &mut reading.kernel {
+        kernel.histograms.concurrency_ns = counting.probe.borrow().concurrency_ns(counting.slot)?;
+    }
+    reading.memory.current_bytes = MemoryFiles::read_current(cgroup);
     Ok(reading)
 }
 

@@ -265,6 +265,13 @@ impl Follower {
         role(self.version, &self.below_job.join(path))
     }
 
+    /// All that are known, with their slots, ids and what they are.
+    pub fn all(&self) -> impl Iterator<Item = (SlotId, u64, Role)> {
+        self.known
+            .iter()
+            .map(|(slot, known)| (*slot, known.id, known.role))
+    }
+
     /// What the cgroup of a slot is.
     pub fn role_of(&self, slot: SlotId) -> Option<Role> {
         self.known.get(&slot).map(|known| known.role)

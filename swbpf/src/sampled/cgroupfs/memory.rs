@@ -63,6 +63,18 @@ impl MemoryFiles {
         }
     }
 
+    /// The kernel's counter of charged memory alone; `None` where it cannot be read.
+    pub fn read_current(cgroup: &Cgroup) -> Option<u64> {
+        let dir = cgroup.dir(Controller::Memory)?;
+        let name = match dir.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        };
+        let current = Files::new(&dir.path).number(name).ok()?;
+        // Another may have been made in its place, of the same name.
+        cgroup.exists().then_some(current)
+    }
+
     /// The memory of a target that has no cgroup which counts it, from its processes; `None` where none could be read.
     pub fn of_processes(share: Option<SharedOut>) -> Self {
         let mut read = Self::none("the target has no cgroup of its own in a hierarchy that counts memory");

@@ -2,6 +2,7 @@
 
 mod answers;
 mod lines;
+mod metrics;
 mod slurm;
 mod take_up;
 
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::{
     birth::Nests,
+    metrics::{Highs, Windows},
     note,
     state::{Leaving, States},
 };
@@ -67,6 +69,8 @@ struct Job {
     to_settle: usize,
     /// Clients that have a line at each look.
     followers: Vec<mpsc::Sender<Line>>,
+    /// Its maxima since its readers last had them.
+    highs: Option<Highs>,
 }
 
 /// All of them.
@@ -87,6 +91,10 @@ pub struct Jobs {
     answers: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
     /// Targets born without a slot, as last told.
     without_slot: u64,
+    /// The windows of those who read metrics.
+    pub windows: Windows,
+    /// Whether jobs have come or gone since that was last cleared.
+    pub have_changed: bool,
 }
 
 impl Jobs {
@@ -143,6 +151,8 @@ impl Jobs {
             calibrator,
             answers: mpsc::channel(ANSWERS),
             without_slot: 0,
+            windows: Windows::new(metrics::readers(asked)),
+            have_changed: false,
         };
         jobs.take_up(is_taken_over)?;
         Ok(jobs)
@@ -217,6 +227,7 @@ impl Jobs {
     /// The programs have been timed.
     pub fn end_timing(&mut self) {
         if let Some(window) = self.calibrator.end(&self.probe.borrow()) {
+            self.windows.timed.add(window);
             for job in self.by_slot.values_mut() {
                 job.meter.calibrated(window);
             }
@@ -258,6 +269,7 @@ impl Jobs {
         job.read(finished);
         let summary = job.meter.snapshot(Kind::Summary, None);
         job.tell_followers(&summary);
+        self.keep_ended(&mut job, &summary);
         let cgroup_id = job.cgroup_id;
         self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
         self.unwritten.write(&self.records, &self.states);
@@ -335,6 +347,7 @@ impl Job {
         } else {
             self.meter.glance()?;
         }
+        metrics::take(self);
         if !self.followers.is_empty() {
             let snapshot = self.meter.snapshot(Kind::Progress, None);
             self.tell_followers(&snapshot);

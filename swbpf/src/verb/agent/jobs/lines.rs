@@ -23,6 +23,11 @@ const MOST_UNWRITTEN: usize = 1024;
 pub struct Failing(bool);
 
 impl Failing {
+    /// Whether it did.
+    pub fn is_failing(&self) -> bool {
+        self.0
+    }
+
     /// The failure, where the one before did not fail.
     pub fn new_one(&mut self, done: Result<(), Error>) -> Option<Error> {
         let was_failing = std::mem::replace(&mut self.0, done.is_err());
@@ -104,6 +109,11 @@ impl Lines {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.append(&line))
     }
 
+    /// Whether the last one could not be written.
+    pub fn is_failing(&self) -> bool {
+        self.writing.is_failing()
+    }
+
     /// Tells a failure to write, once until it is over.
     pub fn tell(&mut self, written: Result<(), Error>) {
         if let Some(error) = self.writing.new_one(written) {
@@ -144,6 +154,11 @@ impl Unwritten {
                 oldest.lines.job
             ));
         }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.len() as u64
     }
 
     /// One that is kept already.

@@ -103,8 +103,10 @@ impl Jobs {
             reading: Failing::default(),
             to_settle: 0,
             followers: Vec::new(),
+            highs: None,
         };
         job.meter.look()?;
+        job.highs = self.windows.highs(job.meter.fold().last().kernel.as_ref(), false);
         self.by_slot.insert(slot, job);
         Ok(true)
     }
@@ -159,6 +161,7 @@ impl Jobs {
             is_shared: true,
         };
         let meter = Meter::beside_others(chosen, method)?;
+        let highs = self.windows.highs(meter.fold().last().kernel.as_ref(), true);
         let job = Job {
             meter,
             cgroup_id,
@@ -169,7 +172,9 @@ impl Jobs {
             reading: Failing::default(),
             to_settle: 0,
             followers: Vec::new(),
+            highs,
         };
+        self.have_changed = true;
         let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
         job.write(&self.records, &self.states);
         if let Some(id) = id {
