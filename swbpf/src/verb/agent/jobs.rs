@@ -44,15 +44,13 @@ use crate::{
 };
 pub use answers::{Line, Question, Wanted};
 use lines::{Failing, Lines, Unwritten};
-pub use slurm::Said;
+use slurm::{Asked, Asking};
 
 /// Jobs that are counted at one time, and their steps and tasks.
 const ROOM: Room = Room {
     targets: 1024,
     below: 16_384,
 };
-/// Answers of Slurm that wait to be taken.
-const ANSWERS: usize = 64;
 
 /// A job under way.
 struct Job {
@@ -67,6 +65,8 @@ struct Job {
     reading: Failing,
     /// Comparisons with the files that are left to be made since the last process has left.
     to_settle: usize,
+    /// What Slurm is asked of it.
+    _asking: Option<Asking>,
     /// Clients that have a line at each look.
     followers: Vec<mpsc::Sender<Line>>,
     /// Its maxima since its readers last had them.
@@ -88,7 +88,7 @@ pub struct Jobs {
     /// Whether a job could not be begun to be measured.
     beginning: Failing,
     calibrator: Calibrator,
-    answers: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
+    slurm: Asked,
     /// Targets born without a slot, as last told.
     without_slot: u64,
     /// The windows of those who read metrics.
@@ -149,7 +149,7 @@ impl Jobs {
             unwritten: Unwritten::default(),
             beginning: Failing::default(),
             calibrator,
-            answers: mpsc::channel(ANSWERS),
+            slurm: Asked::default(),
             without_slot: 0,
             windows: Windows::new(metrics::readers(asked)),
             have_changed: false,

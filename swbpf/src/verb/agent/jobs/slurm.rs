@@ -1,5 +1,13 @@
 //! What Slurm says of the jobs.
 
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::sleep,
+};
+
 use super::Jobs;
 use crate::{
     fold::SlurmJob,
@@ -10,26 +18,73 @@ use crate::{
     verb::facts,
 };
 
+/// Questions that are asked at one time: each is a process, and Slurm's controller has others to serve.
+const AT_ONCE: usize = 4;
+/// Time until a question that had no answer is asked again, twice as long with each.
+const AGAIN: Duration = Duration::from_secs(15);
+/// How often it is asked in all.
+const TRIES: u32 = 6;
+
 /// What Slurm said of the job of a cgroup.
 pub struct Said {
     cgroup_id: u64,
     answer: Result<Vec<JobFacts>, Unknown>,
 }
 
-impl Jobs {
-    /// Asks Slurm for a job, which may take long.
-    pub(super) fn ask(&self, cgroup_id: u64, id: JobId) {
-        let answers = self.answers.0.clone();
-        tokio::spawn(async move {
-            let answer = Slurm::default().facts(&id).await;
-            // The agent ends.
-            let _ = answers.send(Said { cgroup_id, answer }).await;
-        });
-    }
+/// Slurm, as it is asked.
+pub struct Asked {
+    turns: Arc<Semaphore>,
+    sender: mpsc::Sender<Said>,
+    answers: mpsc::Receiver<Said>,
+}
 
+/// A question under way, which ends with this value.
+pub struct Asking(JoinHandle<()>);
+
+impl Default for Asked {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::channel(AT_ONCE);
+        Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            sender,
+            answers,
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Asked {
+    /// Asks for a job until there is an answer, which may take long.
+    pub fn ask(&self, cgroup_id: u64, id: JobId) -> Asking {
+        let (turns, sender) = (Arc::clone(&self.turns), self.sender.clone());
+        Asking(tokio::spawn(async move {
+            for tried in 0..TRIES {
+                let Ok(turn) = turns.acquire().await else {
+                    return;
+                };
+                let answer = Slurm::default().facts(&id).await;
+                drop(turn);
+                let is_known = answer.is_ok();
+                // The agent ends.
+                let is_told = sender.send(Said { cgroup_id, answer }).await.is_ok();
+                if is_known || !is_told {
+                    return;
+                }
+                sleep(AGAIN * 2_u32.pow(tried)).await;
+            }
+        }))
+    }
+}
+
+impl Jobs {
     /// The next answer of Slurm.
     pub async fn said(&mut self) -> Option<Said> {
-        self.answers.1.recv().await
+        self.slurm.answers.recv().await
     }
 
     /// Takes an answer of Slurm.

@@ -93,8 +93,12 @@ impl Jobs {
             return Ok(false);
         }
         let counting = self.counting(slot);
+        let meter = Meter::resume(saved, counting)?;
+        let is_untold = meter.fold().slurm().facts.is_none();
+        let id = lines.job.parse().ok().filter(|_| is_untold);
+        let asking = id.map(|id| self.slurm.ask(cgroup_id, id));
         let mut job = Job {
-            meter: Meter::resume(saved, counting)?,
+            meter,
             cgroup_id,
             lines: Lines::resume(&self.records, lines),
             pace: Pace::begin(Instant::now()),
@@ -102,6 +106,7 @@ impl Jobs {
             has_news: true,
             reading: Failing::default(),
             to_settle: 0,
+            _asking: asking,
             followers: Vec::new(),
             highs: None,
         };
@@ -171,15 +176,13 @@ impl Jobs {
             has_news: false,
             reading: Failing::default(),
             to_settle: 0,
+            _asking: id.map(|id| self.slurm.ask(cgroup_id, id)),
             followers: Vec::new(),
             highs,
         };
         self.have_changed = true;
         let job = self.by_slot.entry(slot).insert_entry(job).into_mut();
         job.write(&self.records, &self.states);
-        if let Some(id) = id {
-            self.ask(cgroup_id, id);
-        }
         Ok(())
     }
 }
