@@ -5,6 +5,8 @@ mod node;
 mod records;
 mod rights;
 mod service;
+mod socket;
+mod survives;
 mod unit;
 
 use support::measure::{MIB, Process};

@@ -22,6 +22,8 @@ pub struct Node {
     dir: TempDir,
     root: OwnCgroup,
     agent: Option<Child>,
+    /// What it is told besides.
+    more: Vec<String>,
 }
 
 /// A cgroup that the agent records.
@@ -40,6 +42,7 @@ impl Node {
             dir,
             root: own_cgroup(),
             agent: None,
+            more: Vec::new(),
         }
     }
 
@@ -59,14 +62,20 @@ impl Node {
             .arg("--pin-dir")
             .arg(self.dir("bpf/pins"))
             .arg("--watch")
-            .arg(self.root.cgroup().path());
+            .arg(self.root.cgroup().path())
+            .args(&self.more);
         command
     }
 
     /// Starts the agent, and waits until it records.
     pub fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// The same, with these variables in its environment.
+    pub fn start_with(&mut self, variables: &[(&str, &OsStr)]) {
         let before = self.told().matches("records the jobs").count();
-        self.spawn();
+        self.spawn_with(variables);
         wait_until("the agent", || {
             self.told().matches("records the jobs").count() > before
         });
@@ -86,6 +95,27 @@ impl Node {
             .expect("a file");
         let agent = command.stderr(told).stdin(Stdio::null()).spawn();
         self.agent = Some(agent.expect("sw-bpf starts"));
+    }
+
+    /// Starts the agent, and waits until it records; the members of a group see all jobs.
+    pub fn start_for_admins(&mut self, group: &str) {
+        self.more = vec!["--admin-group".to_owned(), group.to_owned()];
+        self.start();
+    }
+
+    /// The directory of the cgroup that it watches.
+    pub fn root(&self) -> PathBuf {
+        self.root.cgroup().path().to_owned()
+    }
+
+    /// `sw-bpf` as a user of this id types it, where the agent is met here.
+    pub fn client(&self, uid: u32, arguments: &[&str]) -> Command {
+        let mut command = sw_bpf(arguments);
+        command
+            .env("SWBPF_SOCKET", self.dir("run/agent.sock"))
+            .uid(uid)
+            .gid(uid);
+        command
     }
 
     /// The process id of the agent.

@@ -9,4 +9,4 @@ mod need;
 pub mod pace;
 pub mod slurm;
 
-pub use need::{need_bpf, need_slurm, skipped};
+pub use need::{need_bpf, need_fake_time, need_slurm, skipped};

@@ -6,7 +6,7 @@
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
@@ -60,6 +60,20 @@ pub fn need_slurm() -> bool {
         skipped(reason);
     }
     lacking.is_none()
+}
+
+/// The library that gives a program another clock; where there is none, the calling test counts as skipped and should return at
+/// once.
+#[must_use]
+pub fn need_fake_time() -> Option<PathBuf> {
+    let dirs = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let library = dirs
+        .map(|dir| dir.path().join("faketime/libfaketime.so.1"))
+        .find(|path| path.exists());
+    if library.is_none() {
+        skipped("a test with another clock needs libfaketime");
+    }
+    library
 }
 
 /// Counts the calling test as skipped for want of `reason`'s subject.

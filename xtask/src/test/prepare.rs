@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use crate::command::{apt_install, run};
 
-/// `gcc` links, `jq` reads the JSON as a user's script would, the programs of `systemd` read the files for it.
-const PACKAGES: [&str; 4] = ["gcc", "libc6-dev", "jq", "systemd"];
+/// `gcc` links, `jq` reads the JSON as a user's script would, `libfaketime` sets the clock of one program, the programs of
+/// `systemd` read the files for it.
+const PACKAGES: [&str; 5] = ["gcc", "libc6-dev", "jq", "libfaketime", "systemd"];
 
 /// What a Slurm is made of, and `ip`, which gives it a network of its own.
 pub const SLURM_PACKAGES: [&str; 5] = ["slurm-wlm", "slurmdbd", "munge", "mariadb-server", "iproute2"];

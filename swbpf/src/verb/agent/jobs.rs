@@ -236,8 +236,12 @@ impl Jobs {
 
     /// Looks at all jobs, and ends those that have ended.
     pub fn look(&mut self) -> Result<(), Error> {
-        for (id, watch) in self.nests.new_ones(&self.hierarchies)? {
-            self.probe.borrow_mut().watch(id, watch)?;
+        let new = self.nests.new_ones(&self.hierarchies)?;
+        for (id, watch) in &new {
+            self.probe.borrow_mut().watch(*id, *watch)?;
+        }
+        if !new.is_empty() {
+            self.take_existing()?;
         }
         self.probe.borrow().look()?;
         self.calibrator.begin(&self.probe.borrow());

@@ -30,6 +30,8 @@ pub use peer::Peer;
 
 /// How long a request, and the taking of a line of an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What is read of a client that is refused, bytes.
+const REST: u64 = 1 << 20;
 /// Questions that wait for the loop.
 const QUESTIONS: usize = 64;
 /// Lines that wait for a client that follows a job.
@@ -145,7 +147,7 @@ async fn attend(
     };
     match answered {
         Ok(()) => Ok(()),
-        Err(refusal) => client.write(&Answer::refused(&refusal)).await,
+        Err(refusal) => client.refuse(&refusal).await,
     }
 }
 
@@ -230,6 +232,15 @@ impl Client<'_> {
                 _ = self.reader.read(&mut said) => return Ok(()),
             }
         }
+    }
+
+    /// Refuses, and takes what is still sent: the kernel would have it that the connection broke, not that it was refused.
+    async fn refuse(&mut self, refusal: &Refusal) -> io::Result<()> {
+        self.write(&Answer::refused(refusal)).await?;
+        self.writing.shutdown().await?;
+        let mut rest = (&mut self.reader).take(REST);
+        timeout(PATIENCE, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await??;
+        Ok(())
     }
 
     async fn write(&mut self, answer: &Answer<'_>) -> io::Result<()> {

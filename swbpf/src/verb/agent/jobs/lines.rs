@@ -1,8 +1,9 @@
 //! The lines of a record, which a full disk or a lost directory does not lose.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, io};
 
 use anyhow::Context;
+use rustix::io::Errno;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
@@ -43,6 +44,8 @@ pub struct Lines {
     /// Who may read them besides root.
     reader: Option<u32>,
     writer: Option<Writer>,
+    /// Name of the file of the record, once there is one.
+    begun: Option<String>,
     writing: Failing,
 }
 
@@ -53,26 +56,24 @@ impl Lines {
             job,
             reader: reader.filter(|uid| *uid != 0),
             writer: None,
+            begun: None,
             writing: Failing::default(),
         }
     }
 
     /// Goes on with what an agent before this one left.
-    pub fn resume(records: &Dir, left: state::Lines) -> Self {
-        let mut lines = Self::of(left.job, left.reader);
-        match left.record.map(|name| Writer::resume(records, &name)).transpose() {
-            Ok(writer) => lines.writer = writer,
-            // A new one is begun with the next line.
-            Err(error) => lines.tell(Err(error)),
+    pub fn resume(left: state::Lines) -> Self {
+        Self {
+            begun: left.record,
+            ..Self::of(left.job, left.reader)
         }
-        lines
     }
 
     /// What the next agent needs of it.
     pub fn left(&self) -> state::Lines {
         state::Lines {
             job: self.job.clone(),
-            record: self.writer.as_ref().map(|writer| writer.name().to_owned()),
+            record: self.begun.clone(),
             reader: self.reader,
         }
     }
@@ -101,10 +102,7 @@ impl Lines {
 
     fn append_text(&mut self, records: &Dir, line: &RawValue) -> Result<(), Error> {
         if self.writer.is_none() {
-            let writer = Writer::begin(records, &self.job)?;
-            let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
-            self.tell(let_read);
-            self.writer = Some(writer);
+            self.writer = Some(self.open(records)?);
         }
         self.writer.as_mut().map_or(Ok(()), |writer| writer.append(&line))
     }
@@ -112,6 +110,21 @@ impl Lines {
     /// Whether the last one could not be written.
     pub fn is_failing(&self) -> bool {
         self.writing.is_failing()
+    }
+
+    /// The record that was begun before, else a new one.
+    fn open(&mut self, records: &Dir) -> Result<Writer, Error> {
+        if let Some(name) = &self.begun {
+            match Writer::resume(records, name) {
+                Err(Error::Output { source, .. }) if is_lost(&source) => {}
+                opened => return opened,
+            }
+        }
+        let writer = Writer::begin(records, &self.job)?;
+        let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
+        self.tell(let_read);
+        self.begun = Some(writer.name().to_owned());
+        Ok(writer)
     }
 
     /// Tells a failure to write, once until it is over.
@@ -123,6 +136,12 @@ impl Lines {
             ));
         }
     }
+}
+
+/// Whether a record is not there any more, or something else is in its place.
+fn is_lost(error: &io::Error) -> bool {
+    let code = Errno::from_io_error(error);
+    code.is_none_or(|code| [Errno::NOENT, Errno::LOOP, Errno::ISDIR].contains(&code))
 }
 
 /// Summaries of jobs that have ended, which are to be written, oldest first.

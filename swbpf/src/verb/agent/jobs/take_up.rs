@@ -36,8 +36,7 @@ impl Jobs {
                     what: Known::Ended(summary),
                 })) => {
                     // Its slot was not given back.
-                    self.unwritten
-                        .wait(top.cgroup_id, Lines::resume(&self.records, lines), summary);
+                    self.unwritten.wait(top.cgroup_id, Lines::resume(lines), summary);
                     self.probe
                         .borrow_mut()
                         .untrack(top.cgroup_id, top.slot)
@@ -61,12 +60,17 @@ impl Jobs {
                     lines,
                     what: Known::Ended(summary),
                 }) => {
-                    let lines = Lines::resume(&self.records, lines);
+                    let lines = Lines::resume(lines);
                     self.unwritten.wait(cgroup_id, lines, summary);
                 }
                 _ => self.states.forget(cgroup_id),
             }
         }
+        self.take_existing()
+    }
+
+    /// Takes up what was there before it was watched for.
+    pub(super) fn take_existing(&mut self) -> Result<(), Error> {
         let known: Vec<u64> = self.by_slot.values().map(|job| job.cgroup_id).collect();
         for dir in self.nests.existing(&self.hierarchies)? {
             if let Some(born) = self.nests.identify(&self.hierarchies, &dir, false)
@@ -100,7 +104,7 @@ impl Jobs {
         let mut job = Job {
             meter,
             cgroup_id,
-            lines: Lines::resume(&self.records, lines),
+            lines: Lines::resume(lines),
             pace: Pace::begin(Instant::now()),
             news: News::default(),
             has_news: true,
