@@ -22,8 +22,6 @@ pub struct Node {
     dir: TempDir,
     root: OwnCgroup,
     agent: Option<Child>,
-    /// What it is told besides.
-    more: Vec<String>,
 }
 
 /// A cgroup that the agent records.
@@ -42,7 +40,6 @@ impl Node {
             dir,
             root: own_cgroup(),
             agent: None,
-            more: Vec::new(),
         }
     }
 
@@ -62,20 +59,19 @@ impl Node {
             .arg("--pin-dir")
             .arg(self.dir("bpf/pins"))
             .arg("--watch")
-            .arg(self.root.cgroup().path())
-            .args(&self.more);
+            .arg(self.root.cgroup().path());
         command
     }
 
     /// Starts the agent, and waits until it records.
     pub fn start(&mut self) {
-        self.start_with(&[]);
+        self.start_as(&mut self.command());
     }
 
-    /// The same, with these variables in its environment.
-    pub fn start_with(&mut self, variables: &[(&str, &OsStr)]) {
+    /// The same, by this command.
+    pub fn start_as(&mut self, command: &mut Command) {
         let before = self.told().matches("records the jobs").count();
-        self.spawn_with(variables);
+        self.spawn_as(command);
         wait_until("the agent", || {
             self.told().matches("records the jobs").count() > before
         });
@@ -95,12 +91,6 @@ impl Node {
             .expect("a file");
         let agent = command.stderr(told).stdin(Stdio::null()).spawn();
         self.agent = Some(agent.expect("sw-bpf starts"));
-    }
-
-    /// Starts the agent, and waits until it records; the members of a group see all jobs.
-    pub fn start_for_admins(&mut self, group: &str) {
-        self.more = vec!["--admin-group".to_owned(), group.to_owned()];
-        self.start();
     }
 
     /// The directory of the cgroup that it watches.

@@ -109,7 +109,7 @@ fn who_may_not_see_a_job_is_told_what_is_told_of_none() {
         return;
     }
     let mut node = open_node();
-    node.start_for_admins("adm");
+    node.start_as(node.command().args(["--admin-group", "adm"]));
     let job = node.job("secret");
     let held: Process = job.start(&["hold", "--size", "20M"]);
     node.wait_for_line("cgroup-secret");

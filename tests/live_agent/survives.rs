@@ -184,12 +184,13 @@ fn a_clock_that_is_set_back_changes_no_number() {
     let mut node = Node::new();
     let clock = node.dir("clock");
     fs::write(&clock, "+0").expect("written");
-    node.start_with(&[
-        ("LD_PRELOAD", library.as_os_str()),
-        ("FAKETIME_TIMESTAMP_FILE", clock.as_os_str()),
-        ("FAKETIME_NO_CACHE", "1".as_ref()),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".as_ref()),
-    ]);
+    let mut command = node.command();
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME_TIMESTAMP_FILE", &clock)
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    node.start_as(&mut command);
     let job = node.job("clock");
     job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
     node.wait_for_line("cgroup-clock");
