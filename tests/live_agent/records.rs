@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
-use support::command::{failure, output};
+use support::command::{failure, output, sw_bpf};
 use support::measure::wait_until;
 use support::need_bpf;
-use swbpf::snapshot::Kind;
+use swbpf::snapshot::{JobState, Kind, Listing, Snapshot};
 
 use super::node::{Node, check_peak};
 use support::measure::MIB;
@@ -77,4 +78,71 @@ fn a_name_that_comes_again_has_a_record_of_each() {
     }
     check_peak(&node.summary("cgroup-again"), 30 * MIB);
     check_peak(&node.summary("cgroup-again.1"), 10 * MIB);
+}
+
+/// What is too old goes at the start, and nothing else.
+#[test]
+fn old_records_go() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    let jobs = node.dir("jobs");
+    fs::create_dir(&jobs).expect("a directory");
+    fs::set_permissions(&jobs, fs::Permissions::from_mode(0o711)).expect("changed");
+    let now = SystemTime::now();
+    for (name, days) in [("7.jsonl", 31), ("8.jsonl", 29), ("README", 900)] {
+        let file = fs::File::create(jobs.join(name)).expect("made");
+        file.set_modified(now - Duration::from_hours(24 * days))
+            .expect("set back");
+    }
+    node.start();
+    let job = node.job("now");
+    job.run(&["anon", "--size", "10M", "--hold-ms", "5"]);
+    wait_until("a note", || node.told().contains("1 old records are removed"));
+    job.remove();
+    check_peak(&node.summary("cgroup-now"), 10 * MIB);
+    let there = |name: &str| jobs.join(name).exists();
+    assert!(!there("7.jsonl") && there("8.jsonl") && there("README"));
+}
+
+/// The commands that read records understand what the agent writes.
+#[test]
+fn what_was_recorded_is_listed_and_shown() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    for name in ["one", "two"] {
+        let job = node.job(name);
+        job.run(&["anon", "--size", "20M", "--hold-ms", "5"]);
+        job.remove();
+        node.summary(&format!("cgroup-{name}"));
+    }
+    let records = node.dir("jobs");
+    let ask = |arguments: &[&str]| {
+        let output = output(sw_bpf(arguments).arg("--records").arg(&records));
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let listing: Listing = serde_json::from_str(&ask(&["list", "--json"])).expect("a list");
+    let listed: Vec<_> = listing
+        .jobs
+        .iter()
+        .map(|job| (job.record.as_str(), job.state))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("cgroup-one.jsonl", JobState::Ended),
+            ("cgroup-two.jsonl", JobState::Ended)
+        ]
+    );
+    let peak = listing.jobs[0].needed_peak_bytes;
+    let summary: Snapshot =
+        serde_json::from_str(&ask(&["show", "cgroup-one", "--json"])).expect("a snapshot");
+    check_peak(&summary, 20 * MIB);
+    assert_eq!(peak, summary.memory.needed_peak_bytes);
+    assert!(ask(&["show", "cgroup-one"]).contains("Peak memory"));
 }

@@ -39,7 +39,7 @@ pub fn sw_bpf(arguments: &[&str]) -> Command {
     let mut command = Command::new(program("sw-bpf"));
     let is_free = !arguments
         .iter()
-        .any(|word| [FORCE_SOURCE, "doctor"].contains(word));
+        .any(|word| [FORCE_SOURCE, "doctor", "show", "list"].contains(word));
     if let Some(source) = source().filter(|_| is_free) {
         command.args([FORCE_SOURCE, &source]);
     }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-use super::DIR;
+use super::{DIR, quantity};
 
 /// `sw-bpf agent`.
 #[derive(Debug, PartialEq, Eq, Args)]
@@ -12,6 +12,12 @@ pub struct Agent {
     /// Directory of the records: one file for each job
     #[arg(long, value_name = "DIR", default_value = DIR)]
     pub records: PathBuf,
+    /// Remove a record so many days after its last line
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub keep_days: u32,
+    /// Remove the oldest records where all of them take more room than this on the disk; K, M, G, T are 1024-based
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = quantity::size)]
+    pub keep_size: u64,
     /// Directory of a BPF file system, in which what counts outlives the agent
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/bpf/sw-bpf")]
     pub pin_dir: PathBuf,

@@ -8,6 +8,7 @@ use std::{
         unix::fs::{DirBuilderExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::anyhow;
@@ -22,10 +23,12 @@ const MOST_EARLIER: u32 = 100;
 const DIR_MODE: u32 = 0o711;
 
 /// A directory of records that only this user can write to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dir {
     path: PathBuf,
-    fd: OwnedFd,
+    pub(super) fd: Arc<OwnedFd>,
+    /// Held while a name is given to another file, or taken from one.
+    names: Arc<Mutex<()>>,
 }
 
 impl Dir {
@@ -53,7 +56,8 @@ impl Dir {
         }
         Ok(Self {
             path: path.to_owned(),
-            fd,
+            fd: Arc::new(fd),
+            names: Arc::default(),
         })
     }
 
@@ -66,6 +70,7 @@ impl Dir {
     /// of that job keeps a name of its own.
     pub fn create(&self, job: &str) -> io::Result<File> {
         let name = RecordName::latest(job).file();
+        let _names = self.names();
         self.set_aside(job, &name)?;
         self.open_file(&name, OFlags::CREATE | OFlags::EXCL)
     }
@@ -83,6 +88,12 @@ impl Dir {
         let mut byte = [0];
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, last)?;
         Ok((file, byte != [b'\n']))
+    }
+
+    /// Keeps the names of all files until what is given is dropped.
+    pub(super) fn names(&self) -> MutexGuard<'_, ()> {
+        // It guards no data.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {

@@ -3,6 +3,7 @@
 mod birth;
 mod jobs;
 mod metrics;
+mod retention;
 mod server;
 mod service;
 mod state;
@@ -30,6 +31,7 @@ use crate::{
 };
 use jobs::Jobs;
 use metrics::Metrics;
+use retention::Retention;
 use service::Service;
 
 /// Time between two looks.
@@ -65,6 +67,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     ));
     let mut service = Service::find();
     service.ready(jobs.count());
+    let mut retention = Retention::of(asked);
     let mut looks = interval_at(Instant::now() + LOOK, LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -83,6 +86,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
             () = sleep(SETTLE), if jobs.is_settling() => jobs.settle(),
             () = sleep(timed.unwrap_or_default()), if timed.is_some() => jobs.end_timing(),
             Some(ask) = metrics.asked() => metrics.answer(ask, &mut jobs)?,
+            () = retention.due() => retention.begin(jobs.records(), jobs.writing()),
             _ = looks.tick() => {
                 jobs.look()?;
                 metrics.looked(&mut jobs)?;

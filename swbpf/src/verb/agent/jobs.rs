@@ -1,6 +1,7 @@
 //! The jobs of this node: each with its measurement and its record.
 
 mod answers;
+mod files;
 mod lines;
 mod metrics;
 mod slurm;

@@ -78,6 +78,11 @@ impl Lines {
         }
     }
 
+    /// The file that they go to.
+    pub fn file(&self) -> Option<&str> {
+        self.begun.as_deref()
+    }
+
     /// Who may read them besides root.
     pub fn reader(&self) -> Option<u32> {
         self.reader
@@ -187,6 +192,11 @@ impl Unwritten {
             lines,
             text,
         });
+    }
+
+    /// The files that they go to.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|summary| summary.lines.file())
     }
 
     /// Writes those that can be written.
