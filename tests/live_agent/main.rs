@@ -1,5 +1,6 @@
 //! `sw-bpf agent` on the cgroups below one that it watches: recorded from birth to end, whatever becomes of the agent.
 
+mod abuse;
 mod kills;
 mod node;
 mod records;

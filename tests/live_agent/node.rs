@@ -113,6 +113,16 @@ impl Node {
         self.agent.as_ref().expect("an agent").id()
     }
 
+    /// CPU time that the agent has taken so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a live process");
+        let fields = stat.rsplit_once(") ").expect("a name").1.split(' ');
+        let ticks: u64 = { fields.skip(11).take(2) }
+            .map(|field| field.parse::<u64>().expect("a number"))
+            .sum();
+        ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+    }
+
     /// Kills the agent in whatever it does.
     pub fn kill(&mut self) {
         if let Some(mut agent) = self.agent.take() {

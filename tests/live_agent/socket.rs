@@ -17,17 +17,17 @@ use swbpf::snapshot::{Kind, Snapshot};
 
 use super::node::{Job, Node, check_peak};
 
-const ROOT: u32 = 0;
-const SOME_USER: u32 = 12_345;
+pub const ROOT: u32 = 0;
+pub const SOME_USER: u32 = 12_345;
 
 /// A node whose directory everybody may go through.
-fn open_node() -> Node {
+pub fn open_node() -> Node {
     let node = Node::new();
     fs::set_permissions(node.dir(""), fs::Permissions::from_mode(0o755)).expect("changed");
     node
 }
 
-fn once(node: &Node, uid: u32, job: &Job, more: &[&str]) -> Value {
+pub fn once(node: &Node, uid: u32, job: &Job, more: &[&str]) -> Value {
     let path = job.cgroup.path().to_str().expect("text");
     let arguments = [&["--once", "--json", "--cgroup", path], more].concat();
     answer(&output(&mut node.client(uid, &arguments)))
@@ -43,7 +43,20 @@ fn talk(node: &Node, request: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-fn connect(node: &Node) -> UnixStream {
+/// Does it as a user of this id, without a group of root's.
+pub fn as_user<T: Send>(uid: u32, act: impl FnOnce() -> T + Send) -> T {
+    let act = || {
+        // These change the calling thread alone.
+        let (user, group) = (Uid::from_raw(uid), Gid::from_raw(uid));
+        set_thread_groups(&[]).expect("root");
+        set_thread_res_gid(group, group, group).expect("root");
+        set_thread_res_uid(user, user, user).expect("root");
+        act()
+    };
+    std::thread::scope(|scope| scope.spawn(act).join().expect("no panic"))
+}
+
+pub fn connect(node: &Node) -> UnixStream {
     let stream = UnixStream::connect(node.dir("run/agent.sock")).expect("an agent");
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
@@ -115,8 +128,8 @@ fn who_may_not_see_a_job_is_told_what_is_told_of_none() {
     node.wait_for_line("cgroup-secret");
     let as_root = once(&node, ROOT, &job, &[]);
     assert_eq!(as_root["probes"]["held_by"], "agent");
-    let as_user = once(&node, SOME_USER, &job, &["--window", "0.1"]);
-    assert_eq!(as_user["probes"]["held_by"], "nobody");
+    let by_user = once(&node, SOME_USER, &job, &["--window", "0.1"]);
+    assert_eq!(by_user["probes"]["held_by"], "nobody");
     let path = job.cgroup.path().to_str().expect("text");
     let mut admin = Command::new("setpriv");
     let id = SOME_USER.to_string();
@@ -128,25 +141,12 @@ fn who_may_not_see_a_job_is_told_what_is_told_of_none() {
     assert_eq!(answer(&output(&mut admin))["probes"]["held_by"], "agent");
 
     let ask = |id: u64| format!("{{\"version\":1,\"ask\":\"once\",\"cgroup_id\":{id}}}\n");
-    let refusals = [job.cgroup.id(), 1].map(|id| talk_as(&node, SOME_USER, ask(id).as_bytes()));
+    let refusals = [job.cgroup.id(), 1].map(|id| as_user(SOME_USER, || talk(&node, ask(id).as_bytes())));
     assert_eq!(refusals[0], refusals[1]);
     assert_eq!(refusals[0][0]["refused"]["reason"], "absent", "{refusals:?}");
     let seen = talk(&node, ask(job.cgroup.id()).as_bytes());
     assert_eq!(seen[0]["snapshot"]["target"]["cgroup_id"], job.cgroup.id());
     drop(held);
-}
-
-/// The same as a user of this id, without a group of root's.
-fn talk_as(node: &Node, uid: u32, request: &[u8]) -> Vec<Value> {
-    let talk = || {
-        // These change the calling thread alone.
-        let (user, group) = (Uid::from_raw(uid), Gid::from_raw(uid));
-        set_thread_groups(&[]).expect("root");
-        set_thread_res_gid(group, group, group).expect("root");
-        set_thread_res_uid(user, user, user).expect("root");
-        talk(node, request)
-    };
-    std::thread::scope(|scope| scope.spawn(talk).join().expect("no panic"))
 }
 
 /// Who follows a job has a line a second, and the same summary as the record.
