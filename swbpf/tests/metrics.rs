@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::Value;
 use swbpf::out::openmetrics::{
     AgentSample, Format, JobSample, Kind, NUMBERED_STEPS, SlotUse, Whose, described, text,
 };
@@ -299,6 +300,55 @@ proptest! {
             prop_assert!(told.lines().all(|line| line.len() < 2048));
             let samples = read(&told, format);
             prop_assert_eq!(samples["swbpf_job_info"].len(), 2);
+        }
+    }
+}
+
+/// The panels of the dashboard are whole, have places of their own, and ask for metrics that there are.
+#[test]
+fn the_dashboard_shows_what_is_told() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/grafana/sw-bpf.json");
+    let text = fs::read_to_string(path).expect("the dashboard");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let names: BTreeSet<String> = described()
+        .into_iter()
+        .flat_map(|(_, metrics)| metrics)
+        .map(|metric| metric.name)
+        .collect();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let asked = |text: &str| -> Vec<String> {
+        text.split(|c| !is_name(c))
+            .filter(|word| word.starts_with("swbpf_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    for variable in dashboard["templating"]["list"].as_array().expect("variables") {
+        let query = variable["definition"].as_str().unwrap_or_default();
+        assert!(asked(query).iter().all(|name| names.contains(name)), "{query}");
+    }
+    let (mut ids, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().expect("panels") {
+        let title = panel["title"].as_str().expect("a title");
+        assert!(ids.insert(panel["id"].as_u64().expect("a number")), "{title}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a number"));
+        assert!(w > 0 && h > 0 && x + w <= 24, "{title}");
+        for (column, line) in (x..x + w).flat_map(|column| (y..y + h).map(move |line| (column, line))) {
+            assert!(taken.insert((column, line)), "{title} is where another one is");
+        }
+        let targets = panel["targets"].as_array();
+        assert_eq!(targets.is_none(), panel["type"] == "row", "{title}");
+        let mut refs = BTreeSet::new();
+        for target in targets.into_iter().flatten() {
+            assert!(
+                refs.insert(target["refId"].as_str().expect("a letter")),
+                "{title}"
+            );
+            let names_asked = asked(target["expr"].as_str().expect("an expression"));
+            assert!(!names_asked.is_empty(), "{title}");
+            assert!(
+                names_asked.iter().all(|name| names.contains(name)),
+                "{title}: {names_asked:?}"
+            );
         }
     }
 }
