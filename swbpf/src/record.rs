@@ -13,6 +13,7 @@ mod reader;
 mod users;
 mod writer;
 
+pub use acl::listed;
 pub use dir::Dir;
 pub use find::{Found, find};
 pub use keeper::Keeper;

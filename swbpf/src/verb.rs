@@ -35,6 +35,15 @@ use crate::{
     error::Error,
 };
 
+/// What reads the files of the agent, for the fuzz targets.
+#[doc(hidden)]
+pub mod parse {
+    /// What an agent left of a job.
+    pub fn left(text: &[u8]) -> serde_json::Result<()> {
+        super::agent::parse_left(text).map(drop)
+    }
+}
+
 /// Pipes for as many files as are open at once even where nothing is counted.
 const PIPES: usize = 8;
 

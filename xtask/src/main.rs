@@ -8,6 +8,7 @@ mod btf_fixture;
 mod build_ebpf;
 mod check;
 mod command;
+mod fuzz;
 mod overhead;
 mod sacct;
 mod sources;
@@ -26,6 +27,7 @@ use clap::Parser;
 enum Verb {
     BuildEbpf(build_ebpf::Args),
     Test(test::Args),
+    Fuzz(fuzz::Args),
     Vm(vm::Args),
     Check(check::Args),
     Overhead(overhead::Args),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::BuildEbpf(args) => build_ebpf::run(&args),
         Verb::Test(args) => return test::run(&args),
+        Verb::Fuzz(args) => return fuzz::run(&args),
         Verb::Vm(args) => return vm::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Overhead(args) => overhead::run(&args),

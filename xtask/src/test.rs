@@ -1,9 +1,9 @@
 //! `cargo xtask test`: builds everything, the kernel programs among it, and runs every test.
 //!
-//! Four tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
+//! Five tiers. **pure**: anywhere. **live**: the targets `live_*` of package `swbpf-tests`, which load kernel programs and
 //! measure; they need root, run on release builds, and one at a time, so that none disturbs what another measures.
 //! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own. **vm**: a part of the live tests, on
-//! another kernel in a virtual machine.
+//! another kernel in a virtual machine. **fuzz**: what reads text of others, for some seconds each.
 
 pub mod prepare;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::command::{cargo, output, run as run_command};
 use crate::tally::Tally;
 use crate::toolchain::Toolchain;
-use crate::{build_ebpf, vm};
+use crate::{build_ebpf, fuzz, vm};
 
 /// Holds the live tests and all that they start.
 pub const PACKAGE: &str = "swbpf-tests";
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     install: bool,
     /// Which tests: those that run anywhere, those that load kernel programs, those that start a Slurm, those in a virtual
-    /// machine, or all
+    /// machine, the fuzz targets, or all
     #[arg(long, value_enum, default_value_t = Tier::All)]
     tier: Tier,
     /// Given to the test programs: a part of a test's name, --nocapture, …
@@ -52,6 +52,7 @@ enum Tier {
     Live,
     Slurm,
     Vm,
+    Fuzz,
     All,
 }
 
@@ -93,6 +94,9 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
         }
     }
     tally.move_skipped(&fs::read_to_string(skipped.path())?);
+    if args.tier.has(Tier::Fuzz) {
+        fuzz::run_part(args.install, tally)?;
+    }
     if args.tier.has(Tier::Vm) {
         vm::run_part(args.install, tally)?;
     }

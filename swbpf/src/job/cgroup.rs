@@ -30,6 +30,12 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::kernfile;
+/// What reads the tables of the kernel, for the fuzz targets.
+#[doc(hidden)]
+pub mod parse {
+    pub use super::{membership::parse as membership, mounts::parse as mounts};
+}
+
 pub use error::CgroupError;
 pub use hierarchies::Hierarchies;
 pub use outside::{Inside, Outside};

@@ -28,6 +28,19 @@ pub use queue::Running;
 use run::Answer;
 pub use settings::Settings;
 
+/// What reads the answers of Slurm's programs, for the fuzz targets.
+#[doc(hidden)]
+pub mod parse {
+    pub use super::{
+        facts::family,
+        gather::answers,
+        json::jobs as json,
+        queue::jobs as queue,
+        settings::parse as settings,
+        text::{jobs as text, partition_limit},
+    };
+}
+
 /// How long Slurm's programs may take together for one question.
 const LIMIT: Duration = Duration::from_secs(5);
 

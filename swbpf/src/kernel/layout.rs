@@ -100,7 +100,11 @@ pub fn victims(btf: &Btf) -> Result<(u32, u32), BtfError> {
 /// Offset of a controller's pointer in an array of one for each.
 fn index(btf: &Btf, controller: Controller) -> Result<u32, BtfError> {
     let number = btf.enumerator("cgroup_subsys_id", &format!("{}_cgrp_id", controller.name()))?;
-    Ok(number * size_of::<usize>() as u32)
+    number
+        .checked_mul(size_of::<usize>() as u32)
+        .ok_or(BtfError::Malformed(
+            "a controller has a number that none can have",
+        ))
 }
 
 /// Length of the kernel's tick in nanoseconds: the resolution of its coarse clock (`clock_getres(2)`).
@@ -116,7 +120,10 @@ fn bucket_shift(tick_ns: u64) -> u32 {
 
 fn css_of(btf: &Btf, hierarchy: Hierarchy) -> Result<u32, BtfError> {
     match hierarchy {
-        Hierarchy::Of(controller) => Ok(btf.member("css_set", "subsys")? + index(btf, controller)?),
+        Hierarchy::Of(controller) => btf
+            .member("css_set", "subsys")?
+            .checked_add(index(btf, controller)?)
+            .ok_or(BtfError::Malformed("css_set.subsys lies beyond the end")),
         Hierarchy::Unified => btf.member("css_set", "dfl_cgrp"),
     }
 }

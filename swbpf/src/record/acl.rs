@@ -61,7 +61,7 @@ pub fn readers(file: &File) -> io::Result<Vec<u32>> {
 }
 
 /// The users whom a list lets read.
-fn listed(list: &[u8]) -> Vec<u32> {
+pub fn listed(list: &[u8]) -> Vec<u32> {
     let Some((version, entries)) = list.split_first_chunk() else {
         return Vec::new();
     };

@@ -75,7 +75,8 @@ pub fn shares(pids: &[u32]) -> BTreeMap<u32, SharedOut> {
         .collect()
 }
 
-fn read_share(dir: &Path) -> Option<SharedOut> {
+/// That of the process whose directory of `/proc` this is; `None` where it cannot be read.
+pub fn read_share(dir: &Path) -> Option<SharedOut> {
     let rollup = kernfile::read_text(&dir.join("smaps_rollup")).ok()?;
     let status = kernfile::read_text(&dir.join("status")).ok()?;
     Some(SharedOut {
@@ -96,7 +97,8 @@ fn dir(pid: u32) -> PathBuf {
 }
 
 impl Process {
-    fn read(dir: &Path, pid: u32) -> Option<Self> {
+    /// The process whose directory of `/proc` this is; `None` where it has gone.
+    pub fn read(dir: &Path, pid: u32) -> Option<Self> {
         let stat = kernfile::read_text(&dir.join("stat")).ok()?;
         let (threads, start_ticks) = parse_stat(&stat)?;
         let comm = kernfile::read_text(&dir.join("comm")).ok()?;

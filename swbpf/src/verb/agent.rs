@@ -33,6 +33,7 @@ use jobs::Jobs;
 use metrics::Metrics;
 use retention::Retention;
 use service::Service;
+pub use state::parse as parse_left;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);

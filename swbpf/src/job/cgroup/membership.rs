@@ -8,7 +8,7 @@ use super::{CgroupError, Controller, Version, kernfile};
 
 /// One line: a process's cgroup in one hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Membership {
+pub struct Membership {
     pub version: Version,
     pub controllers: Vec<Controller>,
     /// The path within the hierarchy, as seen from the reader's cgroup namespace.
@@ -45,7 +45,7 @@ fn is_alive(stat: &str) -> bool {
 }
 
 /// Lines `ID:CONTROLLERS:PATH`; on version 2 the id is 0 and the controllers are empty. Odd lines are left out.
-fn parse(bytes: &[u8]) -> Vec<Membership> {
+pub fn parse(bytes: &[u8]) -> Vec<Membership> {
     bytes
         .split(|&byte| byte == b'\n')
         .filter_map(parse_line)

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::{Controller, Version};
 
 /// Major and minor number of a mounted hierarchy: the same for all mounts of it.
-pub(super) type Device = (u32, u32);
+pub type Device = (u32, u32);
 
 /// One mount of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
+pub struct Mount {
     /// The directory of the hierarchy that is seen at `point`; not `/` in a container without a cgroup namespace.
     pub root: PathBuf,
     /// Where it is mounted.
@@ -49,7 +49,7 @@ pub(super) fn join(base: &Path, rest: &Path) -> PathBuf {
 
 /// One line of the mount table that is a cgroup hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MountLine {
+pub struct MountLine {
     pub device: Device,
     pub mount: Mount,
     pub version: Version,
@@ -58,7 +58,7 @@ pub(super) struct MountLine {
 }
 
 /// The cgroup hierarchies of a mount table. Lines that are odd, or other file systems, are left out.
-pub(super) fn parse(mountinfo: &[u8]) -> Vec<MountLine> {
+pub fn parse(mountinfo: &[u8]) -> Vec<MountLine> {
     mountinfo
         .split(|&byte| byte == b'\n')
         .filter_map(parse_line)

@@ -306,7 +306,7 @@ impl JobFacts {
 
 /// Those of `jobs` that `job` means. An answer that cannot be one to that question is refused: someone has put records
 /// of his own into it.
-pub(super) fn family(mut jobs: Vec<JobFacts>, job: &JobRef) -> Result<Vec<JobFacts>, Unknown> {
+pub fn family(mut jobs: Vec<JobFacts>, job: &JobRef) -> Result<Vec<JobFacts>, Unknown> {
     let odd = |what| {
         Err(Unknown::Odd {
             program: "scontrol",

@@ -84,6 +84,15 @@ enum End {
     Flooded,
 }
 
+/// What is made of all that `srun` wrote on standard output and standard error before it was stopped.
+pub fn answers(nodes: &[String], written: &[u8], complained: &[u8]) -> Vec<Answer> {
+    let mut answers = Labelled::new(nodes.len(), ANSWERS);
+    let mut complaints = Labelled::new(nodes.len(), COMPLAINTS);
+    answers.push(written);
+    complaints.push(complained);
+    reason::answers(nodes, answers, complaints, &End::Stopped)
+}
+
 impl Slurm {
     /// Runs a program once on each node of a job, beside what runs there, and gives the answer of each node in their order.
     ///

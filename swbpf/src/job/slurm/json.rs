@@ -10,7 +10,7 @@ use super::{ArrayIds, HetIds, JobFacts, MemoryRequest, NodeShare, State, TimeLim
 use crate::job::id::{TaskSet, checked_job};
 
 /// The jobs of an answer; `None` where it is no answer of that kind.
-pub(super) fn jobs(answer: &[u8]) -> Option<Vec<JobFacts>> {
+pub fn jobs(answer: &[u8]) -> Option<Vec<JobFacts>> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let jobs = answer.get("jobs")?.as_array()?;
     jobs.iter().map(facts).collect()

@@ -22,7 +22,7 @@ pub struct Running {
 }
 
 /// The jobs of an answer in [`FORMAT`].
-pub(super) fn jobs(answer: &[u8]) -> Result<Vec<Running>, Unknown> {
+pub fn jobs(answer: &[u8]) -> Result<Vec<Running>, Unknown> {
     let mut jobs = Vec::new();
     let mut rest = answer;
     while !rest.is_empty() {

@@ -46,7 +46,7 @@ impl FromIterator<(String, String)> for Settings {
 }
 
 /// Reads lines `NAME = VALUE`. A name that stands twice is not known; `None` where the answer has no version of Slurm in it.
-pub(super) fn parse(answer: &[u8]) -> Option<Settings> {
+pub fn parse(answer: &[u8]) -> Option<Settings> {
     let text = String::from_utf8_lossy(answer);
     let mut values: HashMap<String, Option<String>> = HashMap::new();
     for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {

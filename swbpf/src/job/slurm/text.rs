@@ -10,7 +10,7 @@ use super::{ArrayIds, HetIds, JobFacts, MemoryRequest, Phase, State, TimeLimit, 
 use crate::job::id::{Sluid, checked_job, number};
 
 /// The jobs of an answer. What stands before the first record, or is none, is left out.
-pub(super) fn jobs(answer: &[u8]) -> Vec<JobFacts> {
+pub fn jobs(answer: &[u8]) -> Vec<JobFacts> {
     let answer = String::from_utf8_lossy(answer);
     let mut records: Vec<Vec<&str>> = Vec::new();
     let mut is_after_blank = true;
@@ -30,7 +30,7 @@ pub(super) fn jobs(answer: &[u8]) -> Vec<JobFacts> {
 }
 
 /// `MaxTime` of the partition of this name in a line of `scontrol -o show partition`.
-pub(super) fn partition_limit(answer: &[u8], name: &str) -> Option<TimeLimit> {
+pub fn partition_limit(answer: &[u8], name: &str) -> Option<TimeLimit> {
     let answer = String::from_utf8_lossy(answer);
     let line = answer
         .lines()

@@ -31,7 +31,8 @@ pub fn limit_levels(cgroup: &Cgroup) -> Vec<LimitLevel> {
 }
 
 impl LimitLevel {
-    fn read(path: &Path, version: Version) -> Self {
+    /// Reads that of one directory.
+    pub fn read(path: &Path, version: Version) -> Self {
         let files = Files::new(path);
         let limit_bytes = match version {
             Version::V1 => files

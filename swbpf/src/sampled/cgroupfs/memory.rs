@@ -51,10 +51,7 @@ impl MemoryFiles {
         let Some(dir) = cgroup.dir(Controller::Memory) else {
             return Self::none("the target has no cgroup of its own in a hierarchy that counts memory");
         };
-        let read = match dir.version {
-            Version::V1 => Self::read_v1(&dir.path),
-            Version::V2 => Self::read_v2(&dir.path),
-        };
+        let read = Self::read_dir(&dir.path, dir.version);
         // Another may have been made in its place, of the same name.
         if cgroup.exists() {
             read
@@ -130,6 +127,14 @@ impl MemoryFiles {
     /// Page cache, shared memory not among it.
     pub fn file(&self) -> Option<u64> {
         Some(self.cache_bytes?.saturating_sub(self.shmem_bytes?))
+    }
+
+    /// Reads the files in one directory of a hierarchy that counts memory.
+    pub fn read_dir(dir: &Path, version: Version) -> Self {
+        match version {
+            Version::V1 => Self::read_v1(dir),
+            Version::V2 => Self::read_v2(dir),
+        }
     }
 
     fn read_v1(dir: &Path) -> Self {

@@ -121,5 +121,10 @@ fn read(path: &Path) -> Result<Left<Known>, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(anyhow!("it is gone").into()),
         Err(error) => return Err(anyhow!(error).context(format!("read {}", path.display())).into()),
     };
-    Ok(serde_json::from_slice(&text).with_context(|| format!("{} is of another version", path.display()))?)
+    Ok(parse(&text).with_context(|| format!("{} is of another version", path.display()))?)
+}
+
+/// Reads what was kept of one.
+pub fn parse(text: &[u8]) -> serde_json::Result<Left<Known>> {
+    serde_json::from_slice(text)
 }

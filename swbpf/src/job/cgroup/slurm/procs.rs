@@ -44,7 +44,7 @@ impl JobPlace {
 
 impl ToldIds {
     /// Those of an environment, if it is that of the job `name`.
-    fn of(environ: &Path, name: JobDirName) -> Option<Self> {
+    pub fn of(environ: &Path, name: JobDirName) -> Option<Self> {
         let environ = kernfile::read_text(environ).ok()?;
         let get = |key: &str| {
             environ
