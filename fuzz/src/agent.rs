@@ -3,8 +3,11 @@
 use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
-use swbpf::wire::{MAX_REQUEST, Read, Request, line, next_line};
+use swbpf::wire::{MAX_ANSWER, MAX_REQUEST, Read, Request, line, next_line};
 use tokio::runtime::{Builder, Runtime};
+
+/// Ends at which the head of a request is cut.
+const MOST_CUTS: usize = 256;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut builder = Builder::new_current_thread();
@@ -14,15 +17,9 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// A connection, read by an agent and by a client. A request is read again where it is written.
 pub fn wire(data: &[u8]) {
     let mut rest = data;
-    while let Ok(Some(said)) = RUNTIME.block_on(next_line(&mut rest, MAX_REQUEST)) {
-        assert!(said.len() as u64 <= MAX_REQUEST);
-        match Request::parse(&said) {
-            Ok(request) => {
-                let written = line(&request).expect("JSON");
-                let again = Request::parse(written.trim_ascii_end()).expect("what was written");
-                assert_eq!(line(&again).expect("JSON").len(), written.len());
-            }
-            Err(refusal) => assert!(!refusal.message.is_empty()),
+    while let Ok(Some(said)) = RUNTIME.block_on(next_line(&mut rest, MAX_ANSWER)) {
+        if said.len() as u64 <= MAX_REQUEST {
+            request(&said);
         }
         if let Ok(Read {
             snapshot: Some(snapshot),
@@ -32,6 +29,26 @@ pub fn wire(data: &[u8]) {
             let text: &RawValue = &snapshot;
             crate::records::snapshot(text.get().as_bytes());
         }
+    }
+}
+
+fn request(said: &[u8]) {
+    match Request::parse(said) {
+        Ok(request) => {
+            let written = line(&request).expect("JSON");
+            let again = Request::parse(written.trim_ascii_end()).expect("what was written");
+            assert_eq!(line(&again).expect("JSON").len(), written.len());
+        }
+        Err(refusal) => assert!(!refusal.message.is_empty()),
+    }
+}
+
+/// The head of a request for metrics, as it comes: once there is an answer, the begin of the head had the same or none.
+pub fn http(data: &[u8]) {
+    let asked = swbpf::verb::parse::http(data);
+    for end in 0..data.len().min(MOST_CUTS) {
+        let early = swbpf::verb::parse::http(&data[..end]);
+        assert!(early.is_none() || early == asked, "{end}");
     }
 }
 

@@ -16,12 +16,15 @@ pub mod slurm;
 pub type Target = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("btf", btf::btf),
     ("cgroup_files", files::cgroup_files),
     ("command_line", command::command_line),
+    ("gathered", records::gathered),
+    ("http", agent::http),
     ("job_id", ids::job_id),
     ("left", agent::left),
+    ("metrics", records::metrics),
     ("nodelist", ids::nodelist),
     ("proc_files", files::proc_files),
     ("record", records::record),

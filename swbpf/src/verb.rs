@@ -42,6 +42,8 @@ pub mod parse {
     pub fn left(text: &[u8]) -> serde_json::Result<()> {
         super::agent::parse_left(text).map(drop)
     }
+
+    pub use super::agent::asked as http;
 }
 
 /// Pipes for as many files as are open at once even where nothing is counted.

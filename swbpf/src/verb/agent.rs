@@ -31,6 +31,7 @@ use crate::{
 };
 use jobs::Jobs;
 use metrics::Metrics;
+pub use metrics::asked;
 use retention::Retention;
 use service::Service;
 pub use state::parse as parse_left;

@@ -21,6 +21,7 @@ use crate::{
 };
 use file::TextFile;
 pub use highs::Highs;
+pub use http::asked;
 use http::{Answer, Ask, serve};
 pub use windows::{Reader, Windows, sample};
 

@@ -119,7 +119,7 @@ async fn request(stream: &mut TcpStream) -> Option<Result<Format, &'static str>>
 }
 
 /// What the head of a request asks; `None` where more of it is to come.
-fn asked(head: &[u8]) -> Option<Result<Format, &'static str>> {
+pub fn asked(head: &[u8]) -> Option<Result<Format, &'static str>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
