@@ -7,25 +7,24 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use support::command::record;
+use support::command::{output, sw_bpf};
 use support::measure::{program, wait_until};
 use support::pace::factor;
-use support::slurm::{Answer, Config, JobId, Slurm, cgroups, run};
+use support::slurm::{Answer, Config, JobId, Slurm, run};
 use tempfile::TempDir;
 
-/// Seconds within which sw-bpf is to be ready. Its programs are verified anew for each job, and a busy machine takes its time.
-const PATIENT: u32 = 30;
+use super::agent::Agent;
 
-/// Most that the scripts wait for sw-bpf, in seconds.
+/// Seconds within which the Epilog is to end, on a machine of today.
+const LIMIT: u32 = 5;
+
+/// Most that it can be told to take.
 const MOST_LIMIT: u32 = 59;
 
-/// In it, by its path as the scripts have it, and by its name here.
-const PLACES: [(&str, &str); 4] = [
+/// In that directory, by its path as the scripts have it, and by its name here.
+const PLACES: [(&str, &str); 2] = [
     ("SETTINGS=/etc/default/sw-bpf", "SETTINGS={dir}/settings"),
-    ("STATE_DIR=/run/sw-bpf-jobs", "STATE_DIR={dir}/state"),
     ("PATH=/usr/sbin:", "PATH={dir}/bin:/usr/sbin:"),
-    ("CGROUPS=/sys/fs/cgroup", "CGROUPS={cgroups}"),
 ];
 
 /// Takes the place of the system's, so that what is told can be read.
@@ -37,15 +36,8 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Installs them; sw-bpf is the one of this build.
+    /// Installs them, without settings.
     pub fn install() -> Self {
-        let hooks = Self::install_with(Path::new("/sys/fs/cgroup"));
-        hooks.set(&program("sw-bpf"), PATIENT, "");
-        hooks
-    }
-
-    /// The same for a tree of cgroups, without settings.
-    pub fn install_with(cgroups: &Path) -> Self {
         let hooks = Self {
             dir: TempDir::new().expect("a directory"),
         };
@@ -53,10 +45,10 @@ impl Hooks {
         fs::create_dir(hooks.path("bin")).expect("a directory");
         hooks.write("bin/logger", 0o755, LOGGER);
         let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/slurm");
-        for name in ["prolog.sh", "epilog.sh", "task-prolog.sh"] {
+        for name in ["epilog.sh", "task-prolog.sh"] {
             let mut text = fs::read_to_string(packaging.join(name)).expect("a script");
             for (from, to) in PLACES {
-                text = text.replace(from, &to.replace("{cgroups}", &cgroups.display().to_string()));
+                text = text.replace(from, to);
             }
             assert!(text.contains("{dir}"), "{name} has no place of this test");
             hooks.write(name, 0o755, &text);
@@ -64,22 +56,20 @@ impl Hooks {
         hooks
     }
 
-    /// Writes the settings; sw-bpf is to be ready within `limit` seconds, as [`limit`].
-    pub fn set(&self, sw_bpf: &Path, limit: u32, more: &str) {
-        let records = self.records();
+    /// Writes the settings.
+    pub fn set(&self, sw_bpf: &Path, records: &Path, more: &str) {
         let text = format!(
             "SW_BPF=\"{}\"\nRECORD_DIR={}\nLIMIT={}\n{more}",
             sw_bpf.display(),
             records.display(),
-            self::limit(limit)
+            limit()
         );
         self.write("settings", 0o644, &text);
     }
 
-    /// A program in the place of sw-bpf: a script, whose fifth argument is the record.
-    pub fn fake(&self, limit: u32, body: &str) {
-        let path = self.write("bin/fake", 0o755, &format!("#!/bin/sh\n{body}\n"));
-        self.set(&path, limit, "");
+    /// A program in the place of sw-bpf.
+    pub fn fake(&self, body: &str) -> PathBuf {
+        self.write("bin/fake", 0o755, &format!("#!/bin/sh\n{body}\n"))
     }
 
     /// Writes a file of root's, in which `{dir}` stands for its directory.
@@ -94,70 +84,6 @@ impl Hooks {
     /// A path in their directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
-    }
-
-    /// The directory of the records.
-    pub fn records(&self) -> PathBuf {
-        self.path("records")
-    }
-
-    /// Names of the records, sorted.
-    pub fn record_names(&self) -> Vec<String> {
-        names_in(&self.records())
-    }
-
-    /// A cluster that has them.
-    pub fn cluster(&self, config: Config) -> Slurm {
-        Slurm::start(&Config {
-            prolog: Some(self.path("prolog.sh")),
-            epilog: Some(self.path("epilog.sh")),
-            task_prolog: Some(self.path("task-prolog.sh")),
-            ..config
-        })
-    }
-
-    /// Waits until the Epilog of a job that is over has cleared away, and asserts that nothing of the job is left and the node
-    /// takes the next one.
-    pub fn assert_cleared(&self, slurm: &Slurm, job: JobId) {
-        wait_until("the node is idle", || {
-            let state = slurm.client("sinfo", &["--noheader", "--format=%T"]);
-            assert!(!state.contains("drain") && !state.contains("down"), "{state}");
-            state == "idle"
-        });
-        self.assert_nothing_left();
-        let dirs: Vec<_> = cgroups::of_nodes()
-            .iter()
-            .flat_map(|dir| cgroups::tree(dir))
-            .filter(|dir| {
-                dir.ends_with(format!("job_{job}")) || dir.ends_with(format!("uid_{}", slurm.user().uid))
-            })
-            .collect();
-        assert_eq!(dirs, [""; 0].map(PathBuf::from));
-    }
-
-    /// Asserts that no state and no process is left.
-    pub fn assert_nothing_left(&self) {
-        assert_eq!(names_in(&self.path("state")), [""; 0], "{:?}", self.told());
-        assert_eq!(self.processes(), [], "{:?}", self.told());
-    }
-
-    /// Runs a job to its end, and gives the last line of its record.
-    pub fn summary(&self, slurm: &Slurm, script: &str, options: &[&str], state: &str) -> Value {
-        let (job, ended) = slurm.run_job(script, options);
-        assert_eq!(ended, state, "{}", slurm.output(job));
-        self.summary_of(slurm, job)
-    }
-
-    /// The last line of the record of a job that is over.
-    pub fn summary_of(&self, slurm: &Slurm, job: JobId) -> Value {
-        self.assert_cleared(slurm, job);
-        assert_eq!(self.told(), [""; 0]);
-        self.last_line(&format!("{job}.jsonl"))
-    }
-
-    /// The last line of a record that has ended.
-    pub fn last_line(&self, name: &str) -> Value {
-        record(&self.records().join(name)).pop().expect("a line")
     }
 
     /// What was told to syslog.
@@ -188,17 +114,72 @@ impl Hooks {
     }
 }
 
-/// Seconds of a machine of today, as they are here and as the scripts can wait.
-pub fn limit(seconds: u32) -> u32 {
-    (seconds * factor()).min(MOST_LIMIT)
-}
-
 impl Drop for Hooks {
     fn drop(&mut self) {
         for pid in self.processes() {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+/// A cluster that has them, with an agent beside it.
+pub struct Scene {
+    pub agent: Agent,
+    pub slurm: Slurm,
+    pub hooks: Hooks,
+}
+
+impl Scene {
+    /// The cluster drains a node whose Epilog takes longer than it promises.
+    pub fn start() -> Self {
+        Self::with(&format!("PrologEpilogTimeout={}", limit() + 1))
+    }
+
+    /// The same with these lines in `slurm.conf`.
+    pub fn with(slurm_conf: &str) -> Self {
+        let hooks = Hooks::install();
+        let slurm = Slurm::start(&Config {
+            epilog: Some(hooks.path("epilog.sh")),
+            task_prolog: Some(hooks.path("task-prolog.sh")),
+            slurm_conf: slurm_conf.to_owned(),
+            ..Config::default()
+        });
+        let agent = Agent::start(&slurm);
+        hooks.set(&program("sw-bpf"), &agent.path("jobs"), "");
+        Self { agent, slurm, hooks }
+    }
+
+    /// Runs a job to its end and to that of its Epilog, and gives what its output file has then.
+    pub fn output_of(&self, script: &str, options: &[&str], state: &str) -> (JobId, String) {
+        let (job, ended) = self.slurm.run_job(script, options);
+        assert_eq!(ended, state, "{}", self.slurm.output(job));
+        self.wait_for_epilog();
+        (job, self.slurm.output(job))
+    }
+
+    /// Waits until the Epilog of a job that is over has ended, and asserts that the node takes the next one.
+    pub fn wait_for_epilog(&self) {
+        wait_until("the node is idle", || {
+            let state = self.slurm.client("sinfo", &["--noheader", "--format=%T"]);
+            assert!(!state.contains("drain") && !state.contains("down"), "{state}");
+            state == "idle"
+        });
+        assert_eq!(self.hooks.processes(), [], "{:?}", self.hooks.told());
+    }
+
+    /// What `sw-bpf show` says of a job.
+    pub fn shown(&self, job: JobId, more: &[&str]) -> String {
+        let id = job.to_string();
+        let mut command = sw_bpf(&["show", &id]);
+        let shown = output(command.args(more).arg("--records").arg(self.agent.path("jobs")));
+        assert!(shown.status.success(), "{shown:?}");
+        String::from_utf8(shown.stdout).expect("text")
+    }
+}
+
+/// [`LIMIT`] as it is here.
+pub fn limit() -> u32 {
+    (LIMIT * factor()).min(MOST_LIMIT)
 }
 
 /// Sets the mode of a file.

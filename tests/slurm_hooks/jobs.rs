@@ -1,158 +1,145 @@
-//! Every job is recorded from its first instruction to its end, whatever that is.
-
-use std::fs;
+//! Every job finds its summary at the end of its output, whatever its end was.
 
 use serde_json::Value;
 use support::measure::MIB;
-use support::slurm::Config;
 
-use super::hooks::Hooks;
+use super::agent::assert_whole;
+use super::hooks::Scene;
 use super::need;
-
-/// What a job has beside a workload: page tables, the workload's own footprint, shells, and a daemon for each step.
-const BESIDE: u64 = 6 * MIB;
-
-/// Asserts that a whole run was counted, and its peak.
-fn assert_whole(summary: &Value, mib: u64) {
-    let memory = &summary["memory"];
-    assert_eq!(summary["coverage"]["from_start"], true, "{}", summary["coverage"]);
-    assert_eq!(memory["source"], "kernel");
-    let peak = memory["needed_peak_bytes"].as_u64().expect("a peak");
-    // Not known where an interrupt gave kernel memory back unseen, and the cgroup was gone before a comparison.
-    let bound = memory["error_bound_bytes"].as_u64();
-    let is_lossy = summary["loss"]["kernel_memory_misses"] != 0;
-    assert!(bound == Some(0) || is_lossy, "{bound:?}: {}", summary["loss"]);
-    let bound = bound.unwrap_or(0);
-    assert!(
-        peak + bound >= mib * MIB && peak <= mib * MIB + BESIDE + bound,
-        "{peak} +- {bound} for {mib} MiB"
-    );
-}
 
 /// The job is its spike: its script becomes the program that allocates, and gives it back 5 ms later.
 #[test]
-fn a_spike_in_the_first_instruction_is_recorded() {
+fn the_output_of_a_job_ends_with_its_summary() {
     if !need() {
         return;
     }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config::default());
-    let script = "#!/bin/sh\nexec workload anon --size 300M --hold-ms 5\n";
-    let summary = hooks.summary(&slurm, script, &["--mem=600M"], "COMPLETED");
-    assert_whole(&summary, 300);
-    let steps = summary["steps"].as_array().expect("steps");
-    let batch = steps.iter().find(|step| step["step_id"] == "batch");
-    let peak = batch.and_then(|step| step["needed_peak_bytes"].as_u64());
-    assert!(peak >= Some(300 * MIB), "{steps:#?}");
+    let scene = Scene::start();
+    let script = "#!/bin/sh\necho before\nexec workload anon --size 300M --hold-ms 5\n";
+    let (job, output) = scene.output_of(script, &["--mem=600M"], "COMPLETED");
+    assert_eq!(output, format!("before\n\n{}", scene.shown(job, &[])));
+    assert_eq!(scene.hooks.told(), [""; 0]);
+    assert_whole(&scene.agent.summary(job), 300);
+
+    // A job of a moment, and one whose output has a name of its own.
+    let (job, output) = scene.output_of("#!/bin/sh\n", &["--mem=100M"], "COMPLETED");
+    assert_eq!(output, format!("\n{}", scene.shown(job, &[])));
+    let own = ["--mem=100M", "--output=my out.txt"];
+    let (job, output) = scene.output_of("#!/bin/sh\necho there\n", &own, "COMPLETED");
+    assert_eq!(output, "", "in another file");
+    let own = std::fs::read_to_string(scene.slurm.dir("work").join("my out.txt")).expect("its output");
+    assert_eq!(own, format!("there\n\n{}", scene.shown(job, &[])));
+    assert_eq!(scene.hooks.told(), [""; 0]);
 }
 
 #[test]
-fn each_task_of_an_array_has_its_record() {
+fn each_task_of_an_array_has_its_summary() {
     if !need() {
         return;
     }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config::default());
+    let scene = Scene::start();
     let script = "#!/bin/sh\nworkload anon --size $((40 * SLURM_ARRAY_TASK_ID))M\n";
-    let array = slurm.sbatch(script, &["--array=1-3", "--mem=300M"]);
+    let array = scene.slurm.sbatch(script, &["--array=1-3", "--mem=300M"]);
+    for number in 1..=3 {
+        assert_eq!(scene.slurm.wait_end(format!("{array}_{number}")), "COMPLETED");
+    }
+    scene.wait_for_epilog();
     for (number, mib) in [(1, 40), (2, 80), (3, 120)] {
-        assert_eq!(slurm.wait_end(format!("{array}_{number}")), "COMPLETED");
-        let parts = slurm.parts(array);
-        let (_, job) = parts
-            .iter()
-            .find(|(name, _)| *name == format!("{array}_{number}"))
-            .expect("a task");
-        let path = hooks.records().join(format!("{job}.jsonl"));
-        support::measure::wait_until("the summary is there", || {
-            let text = fs::read_to_string(&path).unwrap_or_default();
-            text.lines()
-                .last()
-                .is_some_and(|line| line.contains("\"kind\":\"summary\""))
-        });
-        assert_whole(&hooks.last_line(&format!("{job}.jsonl")), mib);
+        let parts = scene.slurm.parts(array);
+        let name = format!("{array}_{number}");
+        let (_, job) = parts.iter().find(|(part, _)| *part == name).expect("a task");
+        assert_whole(&scene.agent.summary(*job), mib);
+        let shown = scene.shown(*job, &[]);
+        assert!(shown.starts_with(&format!("sw-bpf: job {name} of ")), "{shown}");
+        assert_eq!(scene.slurm.output(job), format!("\n{shown}"));
     }
-    hooks.assert_cleared(&slurm, array);
-    assert_eq!(hooks.record_names().len(), 3);
-    assert_eq!(hooks.told(), [""; 0]);
+    assert_eq!(scene.hooks.told(), [""; 0]);
 }
 
 #[test]
-fn a_job_of_a_moment_and_one_that_does_nothing_are_recorded() {
+fn a_job_that_is_ended_has_its_summary() {
     if !need() {
         return;
     }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config::default());
-    let script = "#!/bin/sh\nworkload anon --size 20M\nsleep 0.2\n";
-    assert_whole(&hooks.summary(&slurm, script, &["--mem=100M"], "COMPLETED"), 20);
-    assert_whole(
-        &hooks.summary(&slurm, "#!/bin/sh\n", &["--mem=100M"], "COMPLETED"),
-        0,
-    );
-}
-
-#[test]
-fn a_cancelled_job_has_a_summary() {
-    if !need() {
-        return;
-    }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config::default());
-    let job = slurm.sbatch(
+    let scene = Scene::start();
+    let job = scene.slurm.sbatch(
         "#!/bin/sh\nworkload anon --size 50M --hold-ms 5\necho here\nsleep 600\n",
         &["--mem=100M"],
     );
-    slurm.wait_line(job, "here");
-    slurm.scancel(job);
-    assert_eq!(slurm.wait_end(job), "CANCELLED");
-    assert_whole(&hooks.summary_of(&slurm, job), 50);
-}
+    scene.slurm.wait_line(job, "here");
+    scene.slurm.scancel(job);
+    assert_eq!(scene.slurm.wait_end(job), "CANCELLED");
+    scene.wait_for_epilog();
+    let output = scene.slurm.output(job);
+    assert!(
+        output.ends_with(&format!("\n{}", scene.shown(job, &[]))),
+        "{output}"
+    );
+    assert_whole(&scene.agent.summary(job), 50);
 
-#[test]
-fn a_job_that_is_killed_for_memory_says_so() {
-    if !need() {
-        return;
-    }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config::default());
     let script = "#!/bin/sh\nexec workload anon --size 400M\n";
-    let summary = hooks.summary(&slurm, script, &["--mem=200M"], "OUT_OF_MEMORY");
-    assert_eq!(summary["coverage"]["from_start"], true);
-    let kill = &summary["oom_kills"][0];
+    let (job, output) = scene.output_of(script, &["--mem=200M"], "OUT_OF_MEMORY");
+    assert!(output.contains("\nOut of memory, 1 process killed\n"), "{output}");
+    let kill = &scene.agent.summary(job)["oom_kills"][0];
     assert_eq!(
         (&kill["limit_of"], &kill["limit_bytes"]),
         (&"job".into(), &(200 * MIB).into())
     );
-    let needed = kill["needed_bytes"].as_u64().expect("its memory");
-    assert!((199 * MIB..=200 * MIB).contains(&needed), "{kill}");
+    assert_eq!(scene.hooks.told(), [""; 0]);
 }
 
 /// The same id, a new directory, a new record; that of the first run is kept.
 #[test]
-fn a_requeued_job_has_a_record_of_each_run() {
+fn a_requeued_job_has_a_summary_of_each_run() {
     if !need() {
         return;
     }
-    let hooks = Hooks::install();
-    let slurm = hooks.cluster(Config {
-        // A requeued job waits for as long as credentials are good for, else two minutes.
-        slurm_conf: "AuthInfo=socket={dir}/run/munge.socket,cred_expire=5".to_owned(),
-        ..Config::default()
-    });
+    // A requeued job waits for as long as credentials are good for, else two minutes.
+    let scene = Scene::with("AuthInfo=socket={dir}/run/munge.socket,cred_expire=5");
     let script = "#!/bin/sh\n\
         if [ \"${SLURM_RESTART_COUNT-0}\" = 0 ]; then\n\
         workload anon --size 90M; echo here; sleep 600\n\
         fi\n\
         workload anon --size 30M\n";
-    let job = slurm.sbatch(script, &["--mem=200M", "--requeue", "--open-mode=append"]);
-    slurm.wait_line(job, "here");
-    let id = job.to_string();
-    slurm.client("scontrol", &["requeue", &id]);
-    assert_eq!(slurm.wait_end(job), "COMPLETED");
-    assert_whole(&hooks.summary_of(&slurm, job), 30);
-    assert_eq!(
-        hooks.record_names(),
-        [format!("{id}.1.jsonl"), format!("{id}.jsonl")]
+    let job = scene
+        .slurm
+        .sbatch(script, &["--mem=200M", "--requeue", "--open-mode=append"]);
+    scene.slurm.wait_line(job, "here");
+    scene.slurm.client("scontrol", &["requeue", &job.to_string()]);
+    assert_eq!(scene.slurm.wait_end(job), "COMPLETED");
+    scene.wait_for_epilog();
+    assert_whole(&scene.agent.summary(job), 30);
+    let first = scene.shown(job, &["--run", "1"]);
+    let json: Value = serde_json::from_str(&scene.shown(job, &["--run", "1", "--json"])).expect("JSON");
+    assert_whole(&json, 90);
+    let output = scene.slurm.output(job);
+    assert!(output.contains(&format!("\n{first}")), "{output}");
+    assert!(
+        output.ends_with(&format!("\n{}", scene.shown(job, &[]))),
+        "{output}"
     );
-    assert_whole(&hooks.last_line(&format!("{id}.1.jsonl")), 90);
+}
+
+/// Slurm keeps the line as it is.
+#[test]
+fn the_comment_is_what_slurm_takes() {
+    if !need() {
+        return;
+    }
+    let scene = Scene::start();
+    let (first, _) = scene.output_of(
+        "#!/bin/sh\nworkload anon --size 20M\n",
+        &["--mem=100M"],
+        "COMPLETED",
+    );
+    let line = scene.shown(first, &["--admin-comment"]);
+    let line = line.trim_end();
+    assert!(line.contains("source=kernel"), "{line}");
+    let job = scene.slurm.sbatch("#!/bin/sh\nuntil-let-go\n", &["--mem=100M"]);
+    scene.slurm.wait_running(job);
+    let mut update = scene.slurm.as_root("scontrol");
+    update.args(["update", &format!("job={job}"), &format!("AdminComment={line}")]);
+    let _ = support::slurm::run(&mut update, support::slurm::CLIENT_LIMIT).good();
+    assert_eq!(scene.slurm.value(job, "AdminComment"), line);
+    scene.slurm.let_go(job);
+    assert_eq!(scene.slurm.wait_end(job), "COMPLETED");
 }

@@ -1,5 +1,8 @@
-//! The Prolog, Epilog and `TaskProlog` of `packaging/slurm`: in a real Slurm, and run by themselves.
+//! The Epilog and `TaskProlog` of `packaging/slurm`: beside an agent in a real Slurm, and run by themselves.
 
+#[allow(dead_code, reason = "others use the rest of it")]
+#[path = "../slurm_agent/agent.rs"]
+mod agent;
 mod alone;
 mod failures;
 mod hooks;
