@@ -13,7 +13,7 @@ pub mod running;
 pub mod slot;
 
 /// Number of this layout.
-pub const ABI: u64 = 3;
+pub const ABI: u64 = 4;
 
 #[cfg(feature = "user")]
 mod pod {

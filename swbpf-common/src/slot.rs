@@ -35,7 +35,7 @@ pub struct Peak {
 /// The highest level of all is the highest of `now`, `high` and `max`: `high` is raised when the level falls, and `max`
 /// when a bucket is closed.
 #[repr(C, align(64))]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     // The first cache line holds all that an ordinary change of memory touches.
     /// Needed memory now.
@@ -78,7 +78,7 @@ pub struct Slot {
     // Where it comes from.
     /// Levels of cgroups below that get slots of their own as they are made.
     pub follow: u64,
-    /// Id of its cgroup.
+    /// Id of its cgroup; 0 where the slot is free. It is entered last.
     pub cgroup_id: u64,
     /// When the cgroup was made, on the monotonic clock; 0 where that was before it was tracked.
     pub born_ns: u64,

@@ -14,6 +14,7 @@ use swbpf_common::{
 };
 
 use crate::{
+    atomic,
     kernel::Cgroup,
     maps::{FREE, FREE_TARGETS, TRACKED, WATCHED, count_without_slot, count_without_target, offset},
     track::Tracked,
@@ -115,6 +116,8 @@ fn take(free: &Queue<u32>, cgroup: Cgroup, place: &Place) -> Option<Tracked> {
     let own = Tracked::by_key(u64::from(number) + 1)?;
     begin(own.slot, cgroup, place);
     if TRACKED.insert(cgroup.css().cgroup_id(), number, 0).is_err() {
+        // SAFETY: a word of the slot, which no one else uses.
+        unsafe { atomic::store(&raw mut (*own.slot).cgroup_id, 0) };
         let _ = free.push(number, 0);
         return None;
     }
@@ -143,9 +146,10 @@ fn begin(slot: *mut Slot, cgroup: Cgroup, place: &Place) {
         (*slot).high_peak.reached_tick = tick;
         (*slot).max_peak.reached_tick = tick;
         (*slot).follow = place.follow;
-        (*slot).cgroup_id = cgroup.css().cgroup_id();
         (*slot).born_ns = now_ns;
         (*slot).above_id = place.above_id;
         cgroup.name(&raw mut (*slot).name);
+        // Last: a slot with an id is one in use, and all of it is read.
+        atomic::store(&raw mut (*slot).cgroup_id, cgroup.css().cgroup_id());
     }
 }

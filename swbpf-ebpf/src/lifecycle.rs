@@ -24,12 +24,13 @@ pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
     if cgroup.root() != root() {
         return 0;
     }
-    let tracked = match Tracked::by_key(walk(cgroup.css())) {
-        Some(above) => Some(birth::own_slot(cgroup, above).unwrap_or(above)),
+    let own = match Tracked::by_key(walk(cgroup.css())) {
+        Some(above) => birth::own_slot(cgroup, above),
         None => birth::target_slot(cgroup),
     };
-    if let Some(tracked) = tracked {
-        tell_cgroup(cgroup, tracked, BORN);
+    // The others count for the one above them: a job that makes very many of them is not to fill the buffer of notices.
+    if let Some(own) = own {
+        tell_cgroup(cgroup, own, BORN);
     }
     0
 }
@@ -42,12 +43,10 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     birth::unwatch(cgroup);
-    if let Some(tracked) = Tracked::by_key(walk(cgroup.css())) {
-        if let Some(own) = own(cgroup) {
-            // SAFETY: a word of the slot; reads a clock.
-            unsafe { atomic::store(&raw mut (*own.slot).gone_ns, bpf_ktime_get_ns()) };
-        }
-        tell_cgroup(cgroup, tracked, GONE);
+    if let Some(own) = own(cgroup) {
+        // SAFETY: a word of the slot; reads a clock.
+        unsafe { atomic::store(&raw mut (*own.slot).gone_ns, bpf_ktime_get_ns()) };
+        tell_cgroup(cgroup, own, GONE);
     }
     0
 }

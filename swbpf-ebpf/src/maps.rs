@@ -1,6 +1,7 @@
 //! The maps, and the constants that the loader sets.
 
 use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE,
     macros::map,
     maps::{Array, HashMap, PerCpuArray, Queue, RingBuf},
 };
@@ -115,9 +116,9 @@ pub static TRACKED: HashMap<u64, u32> = HashMap::with_max_entries(1024, 0);
 #[map]
 pub static WATCHED: HashMap<u64, Watched> = HashMap::with_max_entries(1024, 0);
 
-/// Slots: first those of targets, then those of cgroups below them.
+/// Slots: first those of targets, then those of cgroups below them. The reader maps them: it looks at all of them each second.
 #[map]
-pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, 0);
+pub static SLOTS: Array<Slot> = Array::with_max_entries(1024, BPF_F_MMAPABLE);
 
 /// Numbers of slots that a cgroup born below a target may take.
 #[map]
@@ -127,9 +128,9 @@ pub static FREE: Queue<u32> = Queue::with_max_entries(1024, 0);
 #[map]
 pub static FREE_TARGETS: Queue<u32> = Queue::with_max_entries(1024, 0);
 
-/// By slot of a target: the last two seconds in buckets.
+/// By slot of a target: the last two seconds in buckets. The reader maps them too.
 #[map]
-pub static TIMELINES: Array<Timeline> = Array::with_max_entries(1024, 0);
+pub static TIMELINES: Array<Timeline> = Array::with_max_entries(1024, BPF_F_MMAPABLE);
 
 /// By slot of a target: time by level of memory.
 #[map]

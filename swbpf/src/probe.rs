@@ -1,6 +1,7 @@
 //! Listen: the programs in the kernel and what they hold.
 
 mod below;
+mod census;
 mod climb;
 mod drain;
 mod load;
@@ -12,6 +13,7 @@ mod syscall;
 mod ticks;
 mod track;
 mod trial;
+mod view;
 
 pub use below::{Below, Top};
 pub use drain::{BucketReading, Ended, Histograms, PeakReading, Peek, SlotReading};

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "the report of a task is its output")]
 
+mod agent_cost;
 mod atomics;
 mod bless;
 mod btf_fixture;
@@ -31,6 +32,7 @@ enum Verb {
     Vm(vm::Args),
     Check(check::Args),
     Overhead(overhead::Args),
+    AgentCost(agent_cost::Args),
     Sacct(sacct::Args),
     Bless(bless::Args),
     BtfFixture(btf_fixture::Args),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Vm(args) => return vm::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Overhead(args) => overhead::run(&args),
+        Verb::AgentCost(args) => agent_cost::run(&args),
         Verb::Sacct(args) => sacct::run(&args),
         Verb::Bless(args) => bless::run(&args),
         Verb::BtfFixture(args) => btf_fixture::run(&args),

@@ -65,6 +65,29 @@ impl Reading {
         birth
     }
 
+    /// What is not the kernel programs'.
+    pub(super) fn files_alone(&self) -> Self {
+        Self {
+            ns: self.ns,
+            kernel: None,
+            memory: self.memory.clone(),
+            cpu: self.cpu.clone(),
+            limit: self.limit.clone(),
+            processes: self.processes.clone(),
+            own_cpu_ns: self.own_cpu_ns,
+            takes_own_off: self.takes_own_off,
+            is_gone: self.is_gone,
+        }
+    }
+
+    /// Takes out where the time went by level, which is told of the last reading alone, and is most of what a reading is.
+    pub(super) fn take_times(&mut self) -> Vec<u64> {
+        self.kernel.as_mut().map_or_else(Vec::new, |kernel| {
+            kernel.histograms.timeline = Vec::new();
+            std::mem::take(&mut kernel.histograms.levels_ns)
+        })
+    }
+
     /// What was lost until then.
     pub fn losses(&self) -> Losses {
         self.kernel

@@ -9,7 +9,7 @@ use super::{
     cpu,
     kills::Kill,
     looks::Looks,
-    memory::{self, page_bytes},
+    memory,
     overhead::Calibration,
     peak::Witnesses,
     series::Series,
@@ -57,8 +57,11 @@ pub struct Fold {
     /// The one of the look before the last.
     pub(super) previous: Reading,
     /// The one of the last look, where others came after it.
-    looked: Option<Reading>,
+    pub(super) looked: Option<Reading>,
     pub(super) last: Reading,
+    /// Whether all of these two but what the programs hold is the same.
+    #[serde(skip)]
+    pub(super) files_are_same: bool,
     /// The reading with the highest needed memory by the files.
     pub(super) highest: Reading,
     pub(super) readings: u64,
@@ -102,7 +105,8 @@ impl Fold {
             previous: first.clone(),
             looked: None,
             last: first.clone(),
-            highest: first.clone(),
+            files_are_same: true,
+            highest: first.files_alone(),
             first,
             readings: 1,
             glimpses: 0,
@@ -135,8 +139,10 @@ impl Fold {
         }
         let losses = self.last.losses();
         self.see(reading.ns);
-        let before = std::mem::replace(&mut self.last, reading);
+        let mut before = std::mem::replace(&mut self.last, reading);
+        before.take_times();
         self.looked.get_or_insert(before);
+        self.files_are_same = false;
         self.readings += 1;
         self.learn(losses);
         self.keep_maxima();
@@ -153,13 +159,13 @@ impl Fold {
                 ns,
                 memory,
                 processes: processes.to_vec(),
-                ..self.last.clone()
+                ..self.last.files_alone()
             };
         }
     }
 
     /// Memory was seen at `ns`.
-    fn see(&mut self, ns: u64) {
+    pub(super) fn see(&mut self, ns: u64) {
         self.gap_ns = self.gap_ns.max(ns.saturating_sub(self.glimpsed_ns));
         self.glimpsed_ns = ns;
     }
@@ -178,32 +184,6 @@ impl Fold {
             self.base.learn(evidence);
         }
         self.keep_best();
-    }
-
-    /// Takes a reading that a sampler of one look a second takes too.
-    pub fn look(&mut self, reading: Reading) {
-        self.add(reading);
-        if let Some(looked) = self.looked.take() {
-            self.previous = looked;
-        }
-        self.looks += 1;
-        let pages = match &self.last.kernel {
-            Some(kernel) => Some(kernel.slot.level),
-            None => self
-                .last
-                .memory
-                .needed()
-                .map(|bytes| (bytes / page_bytes()) as i64),
-        };
-        if let Some(pages) = pages {
-            self.each_second.look(self.looks, pages);
-            self.each_30_s.look(self.looks, pages);
-        }
-        let window_ns = self.last.ns.saturating_sub(self.previous.ns);
-        if let Some(busy) = cpu::busy_ns(&self.previous, &self.last).filter(|_| window_ns > 0) {
-            let cores = busy as f64 / window_ns as f64;
-            self.cores_peak = Some(self.cores_peak.map_or(cores, |peak| peak.max(cores)));
-        }
     }
 
     /// A new peak was told.
@@ -335,7 +315,7 @@ impl Fold {
     }
 
     /// Compares slot and files where it tells something: before the base is exact, and after a loss.
-    fn learn(&mut self, before: Losses) {
+    pub(super) fn learn(&mut self, before: Losses) {
         let now = self.last.losses();
         let lru = now.lru_is_missable && now.lruvec_misses > before.lruvec_misses;
         let has_lost = lru || now.state_misses > before.state_misses;
@@ -392,7 +372,7 @@ impl Fold {
         self.hugetlb_peak = self.hugetlb_peak.max(memory::hugetlb(&last.processes));
         self.working_set_peak = self.working_set_peak.max(last.memory.working_set());
         if last.memory.needed() > self.highest.memory.needed() {
-            self.highest = last.clone();
+            self.highest = last.files_alone();
         }
     }
 }

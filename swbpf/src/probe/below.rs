@@ -13,9 +13,6 @@ use crate::error::Error;
 /// `BPF_NOEXIST`: the kernel refuses where the key is there.
 const ONLY_NEW: u64 = 1;
 
-/// Levels of slots below a target at most.
-const MAX_LEVELS: u32 = 4;
-
 /// A cgroup below a target, with a slot of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
@@ -65,31 +62,7 @@ impl Probe {
 
     /// The targets, in the order of the slots.
     pub fn tops(&self) -> Result<Vec<Top>, Error> {
-        let mut numbers = self.tracked_slots()?;
-        numbers.retain(|number| *number < self.room.targets);
-        numbers
-            .into_iter()
-            .map(|number| self.top(SlotId(number)))
-            .collect()
-    }
-
-    /// The target that a slot belongs to; `None` where a reader has given the slot back.
-    pub fn top_of(&self, slot: SlotId) -> Result<Option<SlotId>, Error> {
-        let mut number = slot.0;
-        for _ in 0..=MAX_LEVELS {
-            if number < self.room.targets {
-                return Ok(Some(SlotId(number)));
-            }
-            if number >= self.room.all() {
-                return Ok(None);
-            }
-            let parent = self.slot(SlotId(number))?.parent;
-            let Some(above) = parent.checked_sub(1).and_then(|above| u32::try_from(above).ok()) else {
-                return Ok(None);
-            };
-            number = above;
-        }
-        Ok(None)
+        self.used_targets().map(|(slot, _)| self.top(slot)).collect()
     }
 
     /// Tracks a cgroup that is there already below one that has a slot; one without a process counts as emptied now. `None` where it has one too: it was born since.
@@ -123,6 +96,7 @@ impl Probe {
         };
         self.enter(number, &state)?;
         if self.maps.tracked.insert(cgroup_id, number, ONLY_NEW).is_err() {
+            self.clear(number).context("clear a slot")?;
             self.maps
                 .free_below
                 .push(number, 0)
@@ -135,43 +109,37 @@ impl Probe {
 
     /// All that have slots, in the order of the slots.
     pub fn below(&self) -> Result<Vec<Below>, Error> {
-        let mut numbers = self.tracked_slots()?;
-        numbers.retain(|number| *number >= self.room.targets);
-        let below = numbers.into_iter().map(SlotId);
-        below
+        self.read_all(self.used_below())
+    }
+
+    /// Those below one target, at any depth.
+    pub fn below_one(&self, top: SlotId) -> Result<Vec<Below>, Error> {
+        let slots = self.slots_below(top).into_iter();
+        // One that was given back since the round began may be another target's by now.
+        self.read_all(slots.filter(|slot| self.top_of(*slot) == Some(top)))
+    }
+
+    pub(super) fn read_all(&self, slots: impl Iterator<Item = SlotId>) -> Result<Vec<Below>, Error> {
+        slots
             .filter_map(|slot| self.slot(slot).map(|state| told(slot, &state)).transpose())
             .collect()
     }
 
     /// How many slots are in use: of targets, and of cgroups below them.
-    pub fn slots_in_use(&self) -> Result<(u64, u64), Error> {
-        let numbers = self.tracked_slots()?;
-        let targets = numbers.range(..self.room.targets).count();
-        Ok((targets as u64, (numbers.len() - targets) as u64))
+    pub fn slots_in_use(&self) -> (u64, u64) {
+        (
+            self.used_targets().count() as u64,
+            self.used_below().count() as u64,
+        )
     }
 
-    /// Numbers of the slots that are in use.
+    /// Numbers of the slots that are in the table of tracked cgroups.
     pub(super) fn tracked_slots(&self) -> Result<BTreeSet<u32>, Error> {
         // An entry that is removed meanwhile makes the kernel begin anew.
         let most = 2 * self.room.all() as usize;
         let entries = self.maps.tracked.iter().take(most);
         let numbers = entries.map(|entry| Ok(entry.context("read the table of tracked cgroups")?.1));
         numbers.collect()
-    }
-
-    /// Those below one slot, at any depth.
-    pub fn below_one(&self, top: SlotId) -> Result<Vec<Below>, Error> {
-        let mut all = self.below()?;
-        let mut found: Vec<Below> = Vec::new();
-        let mut tops = vec![top];
-        while let Some(top) = tops.pop() {
-            let (below, others) = all.into_iter().partition(|below| below.above == top);
-            all = others;
-            let below: Vec<Below> = below;
-            tops.extend(below.iter().map(|below| below.slot));
-            found.extend(below);
-        }
-        Ok(found)
     }
 
     /// Gives the slots of removed cgroups back. What happens to pages that are still charged to one of them counts for the
@@ -193,7 +161,7 @@ impl Probe {
         self.look()?;
         for below in removed {
             let SlotId(number) = below.slot;
-            self.clear_cpus(number).context("clear the times of a slot")?;
+            self.clear(number).context("clear a slot")?;
             self.maps
                 .free_below
                 .push(number, 0)
@@ -205,6 +173,9 @@ impl Probe {
 
 /// `None` for a slot of no cgroup.
 fn told(slot: SlotId, state: &Slot) -> Option<Below> {
+    if state.cgroup_id == 0 {
+        return None;
+    }
     let above = u32::try_from(state.parent.checked_sub(1)?).ok()?;
     Some(Below {
         slot,

@@ -216,12 +216,24 @@ impl Probe {
 
     /// Pages that the CPUs have not added yet.
     fn pending_pages(&self, slot: SlotId) -> Result<i64, Error> {
+        if !self.is_batching {
+            return Ok(0);
+        }
         let pending = self.maps.pending.get(&slot.0, 0).context("read pages pending")?;
         Ok(pending.iter().fold(0_u64, |sum, pages| sum.wrapping_add(*pages)) as i64)
     }
 
     pub(super) fn slot(&self, slot: SlotId) -> Result<Slot, Error> {
-        Ok(self.maps.slots.get(&slot.0, 0).context("read a slot")?)
+        self.maps.slots.view.get(slot.0)
+    }
+
+    /// All that is counted of a slot, to be compared with itself: where it is the same, nothing has happened. `None` where CPUs keep
+    /// some of it to themselves.
+    pub fn whole_state(&self, slot: SlotId) -> Result<Option<Box<Slot>>, Error> {
+        if self.is_batching {
+            return Ok(None);
+        }
+        self.slot(slot).map(|state| Some(Box::new(state)))
     }
 
     /// A reading whose peak did not change while it was taken.
@@ -309,24 +321,21 @@ impl Probe {
     }
 
     /// The closed buckets, and the open one with the level now.
-    pub fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
-        let timeline = self.maps.timelines.get(&slot.0, 0).context("read the timeline")?;
+    fn timeline(&self, slot: SlotId) -> Result<Vec<BucketReading>, Error> {
+        self.timeline_since(slot, 0)
+    }
+
+    /// The same, without those that had ended long before a moment of the monotonic clock: the tick is known to two of them.
+    pub fn timeline_since(&self, slot: SlotId, since_ns: u64) -> Result<Vec<BucketReading>, Error> {
+        let since_ns = since_ns.saturating_sub(3 * self.ticks.bucket_len_ns());
+        let timeline = self.maps.timelines.view.get(slot.0)?;
         let state = self.slot(slot)?;
-        let open = (
-            level::pack(
-                level::bucket_of(state.high),
-                level::level_of(state.high).max(state.now),
-            ),
-            level::pack(
-                level::bucket_of(state.high),
-                level::level_of(state.low).min(state.now),
-            ),
-        );
-        let closed = timeline
-            .high
-            .into_iter()
-            .zip(timeline.low)
-            .filter(|(high, _)| *high != 0);
+        let bucket = level::bucket_of(state.high);
+        let highest = level::level_of(state.high).max(state.now);
+        let lowest = level::level_of(state.low).min(state.now);
+        let open = (level::pack(bucket, highest), level::pack(bucket, lowest));
+        let closed = timeline.high.into_iter().zip(timeline.low);
+        let closed = closed.filter(|(high, _)| *high != 0);
         let mut buckets: Vec<BucketReading> = closed
             .chain([open])
             .map(|(high, low)| BucketReading {
@@ -334,6 +343,7 @@ impl Probe {
                 high: unbiased(level::level_of(high)),
                 low: unbiased(level::level_of(low)),
             })
+            .filter(|bucket| bucket.from_ns >= since_ns)
             .collect();
         buckets.sort_by_key(|bucket| bucket.from_ns);
         Ok(buckets)

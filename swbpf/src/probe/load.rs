@@ -1,7 +1,7 @@
 //! Loads the programs by the plan, attaches them, and checks that they see what the reader sees.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     fs,
     os::{fd::AsFd, unix::fs::MetadataExt},
     path::Path,
@@ -18,6 +18,7 @@ use swbpf_common::{health::Check, offsets::Offsets};
 
 use super::climb::{Attached, Climbed, attach, climb, program, program_fd};
 use super::{
+    census::Round,
     maps::{Maps, taken},
     syscall::{self, ProgramStats},
     ticks::Ticks,
@@ -77,6 +78,14 @@ pub struct Probe {
     pub(super) own_cgroup_id: u64,
     /// Whether they did not, once.
     pub(super) is_deaf: Cell<bool>,
+    /// Whether CPUs keep changes to themselves for a time.
+    pub(super) is_batching: bool,
+    /// When the CPUs were last looked at.
+    pub(super) looked_ns: Cell<u64>,
+    /// Targets at the begin of the last round.
+    pub(super) targets: Cell<u64>,
+    /// What is looked at once for all targets, while that is under way.
+    pub(super) round: RefCell<Option<Round>>,
 }
 
 /// What of the kernel a [`Probe`] holds.
@@ -141,6 +150,10 @@ impl Probe {
             cpus: online_cpus()?,
             own_cgroup_id: parts.own_cgroup_id,
             is_deaf: Cell::new(false),
+            is_batching: plan.offsets.batch_pages > 0,
+            looked_ns: Cell::new(0),
+            targets: Cell::new(0),
+            round: RefCell::new(None),
         })
     }
 

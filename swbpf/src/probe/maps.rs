@@ -12,17 +12,17 @@ use swbpf_common::{
     slot::{Slot, Timeline, Watched},
 };
 
-use super::Room;
+use super::{Room, view::Viewed};
 use crate::error::Error;
 
 /// One handle for each map that outlives the loading.
 pub struct Maps {
     pub tracked: HashMap<MapData, u64, u32>,
     pub watched: HashMap<MapData, u64, Watched>,
-    pub slots: Array<MapData, Slot>,
+    pub slots: Viewed<Slot>,
     pub free_targets: Queue<MapData, u32>,
     pub free_below: Queue<MapData, u32>,
-    pub timelines: Array<MapData, Timeline>,
+    pub timelines: Viewed<Timeline>,
     pub levels: Array<MapData, Levels>,
     pub concurrency: Array<MapData, Concurrency>,
     pub busy: PerCpuArray<MapData, u64>,
@@ -44,10 +44,10 @@ impl Maps {
         Ok(Self {
             tracked: open!(HashMap, "TRACKED"),
             watched: open!(HashMap, "WATCHED"),
-            slots: open!(Array, "SLOTS"),
+            slots: Viewed::open(map("SLOTS")?, "SLOTS")?,
             free_targets: open!(Queue, "FREE_TARGETS"),
             free_below: open!(Queue, "FREE"),
-            timelines: open!(Array, "TIMELINES"),
+            timelines: Viewed::open(map("TIMELINES")?, "TIMELINES")?,
             levels: open!(Array, "LEVELS"),
             concurrency: open!(Array, "CONCURRENCY"),
             busy: open!(PerCpuArray, "BUSY"),

@@ -9,6 +9,8 @@ use std::{
     io::{ErrorKind, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use swbpf_common::ABI;
 
 use super::{
-    Probe, Room,
+    Probe, Room, SlotId,
     climb::{Attached, Climbed, program},
     load::Parts,
     maps::Maps,
@@ -28,6 +30,8 @@ use super::{
 };
 use crate::{error::Error, job::kernfile, kernel::support::Plan};
 
+/// Far longer than a program takes from the queue of free slots to the table of tracked cgroups.
+const BIRTH: Duration = Duration::from_millis(20);
 /// Longest description of what was loaded.
 const MAX_LOADED: u64 = 1 << 20;
 
@@ -232,21 +236,36 @@ fn remove_all_but(dir: &Path, kept: Option<&str>) -> Result<(), Error> {
 impl Probe {
     /// Gives slots back that belong to no cgroup and are not free: a reader was killed while it gave them back.
     fn find_lost(&mut self) -> Result<(), Error> {
-        let mut known: BTreeSet<u32> = BTreeSet::new();
-        turn(&mut self.maps.free_targets, self.room.targets, &mut known)?;
-        turn(&mut self.maps.free_below, self.room.below, &mut known)?;
-        known.extend(self.tracked_slots()?);
-        for number in (0..self.room.all()).filter(|number| !known.contains(number)) {
-            self.clear_cpus(number).context("clear the times of a slot")?;
-            let free = if number < self.room.targets {
-                self.clear_target(number).context("clear a slot")?;
+        let suspects = self.neither_free_nor_used()?;
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        // One that was just being entered for a cgroup in its birth is in use by then.
+        sleep(BIRTH);
+        for number in self.neither_free_nor_used()?.intersection(&suspects) {
+            self.clear(*number).context("clear a lost slot")?;
+            let free = if *number < self.room.targets {
                 &mut self.maps.free_targets
             } else {
                 &mut self.maps.free_below
             };
-            free.push(number, 0).context("give back a lost slot")?;
+            free.push(*number, 0).context("give back a lost slot")?;
         }
-        Ok(())
+        // Its target was given back first.
+        let targets: BTreeSet<SlotId> = self.used_targets().map(|(slot, _)| slot).collect();
+        let is_orphan = |slot: &SlotId| self.top_of(*slot).is_none_or(|top| !targets.contains(&top));
+        let orphans = self.read_all(self.used_below().filter(is_orphan))?;
+        self.release(&orphans)
+    }
+
+    fn neither_free_nor_used(&mut self) -> Result<BTreeSet<u32>, Error> {
+        let mut known: BTreeSet<u32> = BTreeSet::new();
+        turn(&mut self.maps.free_targets, self.room.targets, &mut known)?;
+        turn(&mut self.maps.free_below, self.room.below, &mut known)?;
+        known.extend(self.tracked_slots()?);
+        Ok((0..self.room.all())
+            .filter(|number| !known.contains(number))
+            .collect())
     }
 }
 

@@ -18,6 +18,13 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlotId(pub(super) u32);
 
+impl SlotId {
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What the files say of a cgroup before it is tracked, in pages. All 0 for a cgroup just made.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start {
@@ -84,6 +91,11 @@ impl Probe {
         Ok(())
     }
 
+    /// Whether what is born below a cgroup gets slots.
+    pub fn is_watched(&self, cgroup_id: u64) -> bool {
+        self.maps.watched.get(&cgroup_id, 0).is_ok()
+    }
+
     /// Whether a cgroup has this very slot.
     pub fn is_tracked(&self, cgroup_id: u64, slot: SlotId) -> bool {
         self.maps
@@ -100,11 +112,10 @@ impl Probe {
             .remove(&cgroup_id)
             .context("take a cgroup out of the table")?;
         self.look()?;
-        let below = self.below_one(slot)?;
+        let below = self.read_all(self.slots_below_now(slot).into_iter())?;
         self.release(&below)?;
         // The next cgroup may be born with it.
-        self.clear_cpus(slot.0).context("clear the times of a slot")?;
-        self.clear_target(slot.0).context("clear a slot")?;
+        self.clear(slot.0).context("clear a slot")?;
         self.maps
             .free_targets
             .push(slot.0, 0)
@@ -123,7 +134,13 @@ impl Probe {
         }
         let clocks = self.maps.clocks.get(&0, 0).context("read the kernel's clocks")?;
         self.ticks.learn(clocks);
+        self.looked_ns.set(monotonic_ns());
         Ok(())
+    }
+
+    /// When each CPU had last been looked at: monotonic clock.
+    pub fn looked_ns(&self) -> u64 {
+        self.looked_ns.get()
     }
 
     /// A slot that begins now at the level that the files tell.
@@ -141,20 +158,32 @@ impl Probe {
     /// Puts a state into a slot that no cgroup belongs to.
     pub(super) fn enter(&mut self, number: u32, state: &Slot) -> Result<(), Error> {
         self.clear_cpus(number).context("clear the times of a slot")?;
-        self.maps.slots.set(number, *state, 0).context("enter a slot")?;
+        let set = self.maps.slots.array.set(number, *state, 0);
+        set.context("enter a slot")?;
+        Ok(())
+    }
+
+    /// Clears a slot that no cgroup belongs to any more, before it is given back.
+    pub(super) fn clear(&mut self, number: u32) -> anyhow::Result<()> {
+        self.clear_cpus(number)?;
+        if number < self.room.targets {
+            self.clear_target(number)?;
+        }
+        let free = first_state(Start::default(), 0, self.bucket_shift);
+        self.maps.slots.array.set(number, free, 0)?;
         Ok(())
     }
 
     /// Clears what each CPU keeps of a slot.
-    pub(super) fn clear_cpus(&mut self, number: u32) -> anyhow::Result<()> {
+    fn clear_cpus(&mut self, number: u32) -> anyhow::Result<()> {
         let zeros = || PerCpuValues::try_from(vec![0; aya::util::nr_cpus().map_err(|(_, error)| error)?]);
         self.maps.busy.set(number, zeros()?, 0)?;
         self.maps.pending.set(number, zeros()?, 0)?;
         Ok(())
     }
 
-    pub(super) fn clear_target(&mut self, number: u32) -> anyhow::Result<()> {
-        self.maps.timelines.set(
+    fn clear_target(&mut self, number: u32) -> anyhow::Result<()> {
+        self.maps.timelines.array.set(
             number,
             Timeline {
                 high: [0; CELLS],

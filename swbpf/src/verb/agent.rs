@@ -1,5 +1,6 @@
 //! `sw-bpf agent`: records every job of this node, from its birth to its end, and goes on where it was killed.
 
+mod allowance;
 mod birth;
 mod jobs;
 mod metrics;
@@ -79,7 +80,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
                 signal.context("read a signal")?;
                 break;
             }
-            result = readable(Some(&waiting)) => {
+            result = readable(Some(&waiting)), if jobs.may_hear() => {
                 result.context("wait for notices of the kernel programs")?;
                 jobs.hear()?;
             }

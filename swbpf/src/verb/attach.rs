@@ -78,7 +78,7 @@ async fn follow(
         };
         let next = next.context("the agent has ended: start this again, to go on without it")?;
         snapshot = client::understood(&next)?;
-        let is_due = pace.is_due(Instant::now());
+        let is_due = pace.takes_line(Instant::now());
         if (news.are_in(&snapshot) || is_due) && snapshot.kind != Kind::Summary {
             keeper.keep(|| snapshot.clone());
         }
@@ -121,7 +121,7 @@ async fn measure(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<Ex
     let end = listen(&mut meter, Empty::IsTheEnd, told_to_end, |meter| {
         let snapshot = meter.snapshot(Kind::Progress, None);
         let told = out::tell(&text::progress(&snapshot))?;
-        let is_due = pace.is_due(Instant::now());
+        let is_due = pace.takes_line(Instant::now());
         if news.are_in(&snapshot) || is_due {
             keeper.keep(|| snapshot);
         }

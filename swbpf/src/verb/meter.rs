@@ -1,6 +1,7 @@
 //! Measures one target: tracks it, takes readings, hears notices.
 
 mod fresh;
+mod glance;
 mod hear;
 mod method;
 mod saved;
@@ -8,15 +9,12 @@ mod saved;
 use std::{cell::Ref, time::Duration};
 
 use super::{
-    calibrate::Calibrator,
-    count::Counting,
-    ending::Ending,
-    reading::{glance, reading},
-    rows::Follower,
-    scan::Scanner,
+    calibrate::Calibrator, count::Counting, ending::Ending, reading::reading, rows::Follower, scan::Scanner,
     target::Chosen,
 };
 pub use method::Method;
+use swbpf_common::slot::Slot;
+
 use method::subject;
 pub use saved::Saved;
 
@@ -31,7 +29,7 @@ use crate::{
     snapshot::{Exit, Kind, OwnProcesses, Snapshot},
 };
 
-/// Reading the cgroups below the target on notices may take one part in this many of the time: a job can make very many.
+/// Reading the cgroups below targets on notices may take one part in this many of the time: a job can make very many.
 const ROWS_SHARE: u64 = 10;
 /// The same of glimpses at memory.
 const GLIMPSE_SHARE: u64 = 50;
@@ -71,6 +69,8 @@ pub struct Meter {
     next_rows_ns: u64,
     /// When memory may be glimpsed at again.
     next_glimpse_ns: u64,
+    /// The slot as it was last seen, where nothing of it can be elsewhere.
+    seen: Option<Box<Slot>>,
 }
 
 impl Meter {
@@ -137,6 +137,7 @@ impl Meter {
             was_populated: false,
             next_rows_ns: 0,
             next_glimpse_ns: 0,
+            seen: None,
         };
         meter.read_below()?;
         Ok(meter)
@@ -197,15 +198,6 @@ impl Meter {
         Ok(())
     }
 
-    /// The same, of what the programs hold alone, after the CPUs were looked at.
-    pub fn glance(&mut self) -> Result<(), Error> {
-        if let Some(counting) = &self.counting {
-            let reading = glance(counting, self.fold.last())?;
-            self.fold.look(reading);
-        }
-        Ok(())
-    }
-
     /// Takes a reading besides the looks, after the CPUs were looked at.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let reading = self.reading()?;
@@ -225,6 +217,12 @@ impl Meter {
             None => None,
         };
         Ok(matches!(ended, Some(Ended::Removed(_))) || !self.cgroup.exists())
+    }
+
+    /// The same, as far as its slot tells.
+    pub fn is_told_removed(&self) -> bool {
+        let told = |counting: &Counting| counting.probe.borrow().is_gone(counting.slot);
+        self.counting.as_ref().is_some_and(told)
     }
 
     /// What Slurm says of the job has come to be known.
@@ -269,7 +267,10 @@ impl Meter {
 
     /// Takes the last reading.
     pub fn finish(&mut self) -> Result<(), Error> {
-        self.hear()?;
+        // Else they are not of this target alone.
+        if self.place != Place::BesideOthers {
+            self.hear()?;
+        }
         self.end_calibration();
         self.try_hearing()?;
         self.scanner.renew();
@@ -360,11 +361,14 @@ impl Meter {
             None => Ok((self.follower.sampled(&self.cgroup, &self.scanner), Vec::new())),
         };
         let end_ns = monotonic_ns();
-        self.next_rows_ns = end_ns + (end_ns - begin_ns) * ROWS_SHARE;
+        let targets = self.probe().map_or(1, |probe| probe.targets());
+        self.next_rows_ns = end_ns + (end_ns - begin_ns) * ROWS_SHARE * targets;
         rows
     }
 
     fn reading(&mut self) -> Result<Reading, Error> {
+        let targets = self.probe().map_or(1, |probe| probe.targets());
+        self.scanner.share_with(targets);
         reading(
             &self.cgroup,
             self.counting.as_ref(),

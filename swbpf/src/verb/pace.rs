@@ -27,14 +27,29 @@ impl Pace {
         }
     }
 
-    /// Whether a look at `now` has a line.
-    pub fn is_due(&mut self, now: Instant) -> bool {
+    /// Whether a look at `now` is to have a line.
+    pub fn is_due(&self, now: Instant) -> bool {
         let pause = (now.duration_since(self.begin) / PART).min(LONGEST);
-        let is_due = now.duration_since(self.last) + HALF_A_LOOK >= pause;
+        now.duration_since(self.last) + HALF_A_LOOK >= pause
+    }
+
+    /// A look at `now` has one.
+    pub fn has_line(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// Whether a look at `now` is to have a line, which it then has.
+    pub fn takes_line(&mut self, now: Instant) -> bool {
+        let is_due = self.is_due(now);
         if is_due {
-            self.last = now;
+            self.has_line(now);
         }
         is_due
+    }
+
+    /// When the last line was written.
+    pub fn last(&self) -> Instant {
+        self.last
     }
 }
 
@@ -72,7 +87,7 @@ mod tests {
         let begin = Instant::now();
         let mut pace = Pace::begin(begin);
         (1..=seconds)
-            .filter(|second| pace.is_due(begin + Duration::from_secs(*second)))
+            .filter(|second| pace.takes_line(begin + Duration::from_secs(*second)))
             .collect()
     }
 

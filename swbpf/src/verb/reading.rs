@@ -61,27 +61,19 @@ pub fn reading(
     })
 }
 
-/// What the programs hold of the slot alone; all else, and where the time went, is as it was at `before`.
-pub fn glance(counting: &Counting, before: &Reading) -> Result<Reading, Error> {
+/// What the programs hold of the slot, and the kernel's counter of charged memory; all else is as it was at `before`.
+pub fn fresh(counting: &Counting, cgroup: &Cgroup, before: &Reading) -> Result<Reading, Error> {
     let probe = counting.probe.borrow();
     let slot = probe.read_after_look(counting.slot)?;
     let mut reading = before.clone();
     reading.ns = slot.read_ns;
     if let Some(kernel) = &mut reading.kernel {
-        kernel.histograms.timeline = probe.timeline(counting.slot)?;
-        kernel.losses = probe.losses()?;
+        kernel.histograms.timeline = probe.timeline_since(counting.slot, before.ns)?;
+        kernel.histograms.concurrency_ns = probe.concurrency_ns(counting.slot)?;
+        kernel.losses = probe.losses_of_round()?;
         kernel.after_files = None;
         kernel.is_flushed = false;
         kernel.slot = slot;
-    }
-    Ok(reading)
-}
-
-/// What the programs hold of the slot, and the kernel's counter of charged memory; all else is as it was at `before`.
-pub fn fresh(counting: &Counting, cgroup: &Cgroup, before: &Reading) -> Result<Reading, Error> {
-    let mut reading = glance(counting, before)?;
-    if let Some(kernel) = &mut reading.kernel {
-        kernel.histograms.concurrency_ns = counting.probe.borrow().concurrency_ns(counting.slot)?;
     }
     reading.memory.current_bytes = MemoryFiles::read_current(cgroup);
     Ok(reading)
@@ -117,7 +109,8 @@ fn at_once(probe: &Probe, slot: SlotId) -> Result<(SlotReading, Histograms), Err
     Ok(quickest.1)
 }
 
-fn own_cpu_ns() -> u64 {
+/// CPU time of this process until now.
+pub fn own_cpu_ns() -> u64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64
 }

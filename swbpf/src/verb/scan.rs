@@ -11,11 +11,11 @@ use crate::{
     },
 };
 
-/// A look may take at most one part in this many of the time.
+/// All looks together may take at most one part in this many of the time.
 const SHARE: u64 = 50;
 
 /// The last look, and when the next one may be.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scanner {
     last: Vec<Process>,
     next_ns: u64,
@@ -26,6 +26,22 @@ pub struct Scanner {
     own: Option<u32>,
     /// Of sw-bpf too, and never looked at.
     stand_in: Option<u32>,
+    /// One part in this many is for this target.
+    share: u64,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self {
+            last: Vec::new(),
+            next_ns: 0,
+            shares: BTreeMap::new(),
+            next_share_ns: 0,
+            own: None,
+            stand_in: None,
+            share: SHARE,
+        }
+    }
 }
 
 impl Scanner {
@@ -40,6 +56,11 @@ impl Scanner {
     /// Leaves the process of sw-bpf itself out, and takes its memory off, where it runs inside of the target.
     pub fn take_own_off(&mut self) {
         self.own = Some(std::process::id());
+    }
+
+    /// There are so many targets that this process looks at.
+    pub fn share_with(&mut self, targets: u64) {
+        self.share = SHARE * targets;
     }
 
     /// Whether the process of sw-bpf itself is taken off.
@@ -60,7 +81,7 @@ impl Scanner {
         if begin_ns >= self.next_share_ns {
             self.shares = procfs::shares(&self.pids(cgroup));
             let end_ns = monotonic_ns();
-            self.next_share_ns = end_ns + (end_ns - begin_ns) * SHARE;
+            self.next_share_ns = end_ns + (end_ns - begin_ns) * self.share;
         }
         // Of those that have ended since, nothing is left.
         self.memory_below(cgroup)
@@ -111,7 +132,7 @@ impl Scanner {
         }
         self.last = procfs::processes(&self.pids(cgroup));
         let end_ns = monotonic_ns();
-        self.next_ns = end_ns + (end_ns - begin_ns) * SHARE;
+        self.next_ns = end_ns + (end_ns - begin_ns) * self.share;
         Some(&self.last)
     }
 }

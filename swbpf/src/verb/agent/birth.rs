@@ -41,6 +41,8 @@ pub struct Nests {
     asked: Vec<PathBuf>,
     /// Ids of those that were asked for.
     asked_ids: Vec<u64>,
+    /// Of the hierarchy that counts memory.
+    version: Option<Version>,
 }
 
 /// A target that was found.
@@ -58,13 +60,25 @@ pub struct Born {
 impl Nests {
     /// Those of Slurm, and these cgroups: each cgroup right below one of them is a target.
     pub fn of(hierarchies: &Hierarchies, asked: &[PathBuf]) -> Result<Self, Error> {
-        let mut nests = Self::default();
+        let mut nests = Self {
+            version: hierarchies.version_of(Controller::Memory),
+            ..Self::default()
+        };
         for path in asked {
             let cgroup = hierarchies.cgroup_at(path)?;
             nests.asked.push(cgroup.path().to_path_buf());
             nests.asked_ids.push(cgroup.id());
         }
         Ok(nests)
+    }
+
+    /// In so many looks, they are looked for once. On version 1 the programs find those of Slurm as they are made: this is in case
+    /// one had no room. On version 2 systemd makes slices and scopes anywhere.
+    pub fn looked_at_every(&self) -> u64 {
+        match self.version {
+            Some(Version::V1) => 30,
+            _ => 1,
+        }
     }
 
     /// Those that have come since the last look, with their ids.
@@ -101,11 +115,22 @@ impl Nests {
         Ok(new)
     }
 
-    /// The directory of a target by its id; `None` where it has gone.
-    pub fn find(&self, id: u64) -> Option<PathBuf> {
-        self.known
-            .values()
-            .find_map(|nest| search(&nest.dir, nest.watch.levels, nest.watch.slurm_alone, id))
+    /// Whether this is one that is known.
+    pub fn is_known(&self, id: u64) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// The directory of a target; `None` where it has gone.
+    pub fn find(&self, top: &Top) -> Option<PathBuf> {
+        let id = top.cgroup_id;
+        // Longer names are cut off.
+        let named = self.known.get(&top.above_id).map(|nest| nest.dir.join(&top.name));
+        let is_it = |dir: &PathBuf| fs::metadata(dir).is_ok_and(|there| there.ino() == id);
+        named.filter(is_it).or_else(|| {
+            self.known
+                .values()
+                .find_map(|nest| search(&nest.dir, nest.watch.levels, nest.watch.slurm_alone, id))
+        })
     }
 
     /// The targets that are there.

@@ -3,9 +3,11 @@
 mod answers;
 mod files;
 mod lines;
+mod look;
 mod metrics;
 mod slurm;
 mod take_up;
+mod turns;
 
 use std::{
     cell::{Ref, RefCell},
@@ -19,6 +21,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
+    allowance::Allowance,
     birth::Nests,
     metrics::{Highs, Windows},
     note,
@@ -41,17 +44,24 @@ use crate::{
         count::{Counting, kernel_probes},
         meter::{Meter, SETTLE_TRIES},
         pace::{News, Pace},
+        reading::own_cpu_ns,
     },
 };
 pub use answers::{Line, Question, Wanted};
 use lines::{Failing, Lines, Unwritten};
+use look::spent_since;
 use slurm::{Asked, Asking};
+use turns::Turns;
 
 /// Jobs that are counted at one time, and their steps and tasks.
 const ROOM: Room = Room {
     targets: 1024,
     below: 16_384,
 };
+/// Notices that are taken at once.
+const MAX_HEARD: usize = 4096;
+/// Taking notices may take one part in this many of the time.
+const HEARING_SHARE: u32 = 20;
 
 /// A job under way.
 struct Job {
@@ -96,6 +106,11 @@ pub struct Jobs {
     pub windows: Windows,
     /// Whether jobs have come or gone since that was last cleared.
     pub have_changed: bool,
+    turns: Turns,
+    hearing: Allowance,
+    looks: u64,
+    /// Whether nests have come that the kernel did not know.
+    has_new_nests: bool,
 }
 
 impl Jobs {
@@ -154,6 +169,10 @@ impl Jobs {
             without_slot: 0,
             windows: Windows::new(metrics::readers(asked)),
             have_changed: false,
+            turns: Turns::begin(),
+            hearing: Allowance::new(HEARING_SHARE, Instant::now()),
+            looks: 0,
+            has_new_nests: false,
         };
         jobs.take_up(is_taken_over)?;
         Ok(jobs)
@@ -178,11 +197,28 @@ impl Jobs {
 
     /// Takes the notices that wait.
     pub fn hear(&mut self) -> Result<(), Error> {
+        let begin_ns = own_cpu_ns();
+        let heard = self.hear_all();
+        self.probe().end_round();
+        self.hearing.spend(spent_since(begin_ns));
+        heard
+    }
+
+    /// Whether notices may be taken before the next look: a job can cause very many.
+    pub fn may_hear(&self) -> bool {
+        self.hearing.has_left()
+    }
+
+    fn hear_all(&mut self) -> Result<(), Error> {
         let mut probe = self.probe.borrow_mut();
-        let notices: Vec<Notice> = iter::from_fn(|| probe.next_notice()).collect();
+        let notices: Vec<Notice> = iter::from_fn(|| probe.next_notice()).take(MAX_HEARD).collect();
+        let is_of_rows = |notice: &Notice| matches!(notice.what, What::Born | What::Gone | What::Victim);
+        if notices.iter().any(is_of_rows) {
+            probe.begin_round()?;
+        }
         let mut by_top: BTreeMap<SlotId, Vec<Notice>> = BTreeMap::new();
         for notice in notices {
-            if let Some(top) = probe.top_of(notice.slot)? {
+            if let Some(top) = probe.top_of(notice.slot) {
                 by_top.entry(top).or_default().push(notice);
             }
         }
@@ -235,36 +271,6 @@ impl Jobs {
         }
     }
 
-    /// Looks at all jobs, and ends those that have ended.
-    pub fn look(&mut self) -> Result<(), Error> {
-        let new = self.nests.new_ones(&self.hierarchies)?;
-        for (id, watch) in &new {
-            self.probe.borrow_mut().watch(*id, *watch)?;
-        }
-        if !new.is_empty() {
-            self.take_existing()?;
-        }
-        self.probe.borrow().look()?;
-        self.calibrator.begin(&self.probe.borrow());
-        if self.probe().rung() != Rung::Tracepoint {
-            self.probe.borrow_mut().hears()?;
-        }
-        let now = Instant::now();
-        let mut ended = Vec::new();
-        for (slot, job) in &mut self.by_slot {
-            let has_ended = job.look(now, &self.records, &self.states);
-            if matches!(has_ended, Ok(true)) {
-                ended.push(*slot);
-            }
-            job.read(has_ended.map(drop));
-        }
-        for slot in ended {
-            self.end(slot)?;
-        }
-        self.unwritten.write(&self.records, &self.states);
-        self.take_missed()
-    }
-
     /// Ends a job. Its slot is free for others only when what it told is kept.
     fn end(&mut self, slot: SlotId) -> Result<(), Error> {
         let Some(mut job) = self.by_slot.remove(&slot) else {
@@ -279,31 +285,6 @@ impl Jobs {
         self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
         self.unwritten.write(&self.records, &self.states);
         self.probe.borrow_mut().untrack(cgroup_id, slot)
-    }
-
-    /// Jobs whose birth was not told: the notice found no room.
-    fn take_missed(&mut self) -> Result<(), Error> {
-        let losses = self.probe().losses()?;
-        if losses.without_target > self.without_slot {
-            note(&format!(
-                "{} jobs are not measured: more than {} at one time",
-                losses.without_target, ROOM.targets
-            ));
-        }
-        self.without_slot = losses.without_target;
-        let mut begun = Ok(());
-        let tops = self.probe().tops()?;
-        for top in tops {
-            if !self.by_slot.contains_key(&top.slot) {
-                begun = begun.and(self.born(&top));
-            }
-        }
-        if let Some(error) = self.beginning.new_one(begun) {
-            note(&format!(
-                "a job cannot be measured: {error}; it is tried again with each look, and counting goes on"
-            ));
-        }
-        Ok(())
     }
 
     /// Leaves all to the next agent.
@@ -341,32 +322,11 @@ impl Job {
         Ok(is_settled)
     }
 
-    /// Whether it has ended; else it is looked at.
-    fn look(&mut self, now: Instant, records: &Dir, states: &States) -> Result<bool, Error> {
-        if self.meter.is_removed()? {
-            return Ok(true);
-        }
-        let has_line = self.pace.is_due(now) || self.has_news;
-        if has_line || !self.followers.is_empty() {
-            self.meter.look()?;
-        } else {
-            self.meter.glance()?;
-        }
-        metrics::take(self);
-        if !self.followers.is_empty() {
-            let snapshot = self.meter.snapshot(Kind::Progress, None);
-            self.tell_followers(&snapshot);
-        }
-        if has_line {
-            self.write(records, states);
-        }
-        Ok(false)
-    }
-
     /// Adds a line to its record, and keeps what the next agent needs.
     fn write(&mut self, records: &Dir, states: &States) {
         let snapshot = self.meter.snapshot(Kind::Progress, None);
         self.has_news = false;
+        self.pace.has_line(Instant::now());
         self.news.are_in(&snapshot);
         let written = self.lines.append(records, &snapshot);
         let kept = self.keep(states);

@@ -62,6 +62,7 @@ impl Meter {
             was_populated: false,
             next_rows_ns: 0,
             next_glimpse_ns: 0,
+            seen: None,
         };
         let reading = meter.reading()?;
         meter.fold.add(reading);

@@ -17,7 +17,8 @@ use crate::{
 impl Jobs {
     /// All of them now, then those that ended in the reader's window, and the agent itself.
     pub fn samples(&mut self, reader: Reader) -> Result<(Vec<JobSample>, AgentSample), Error> {
-        self.probe.borrow().look()?;
+        self.probe().look()?;
+        self.probe().begin_round()?;
         let oldest = self.windows.oldest(reader);
         let begin_ns = self.windows.begin_ns(reader);
         let mut samples = Vec::with_capacity(self.by_slot.len());
@@ -29,6 +30,7 @@ impl Jobs {
                 Err(_) => unread += 1,
             }
         }
+        self.probe().end_round();
         samples.extend(self.windows.ended(reader));
         let agent = self.agent(reader, unread)?;
         Ok((samples, agent))
@@ -55,7 +57,7 @@ impl Jobs {
     fn agent(&self, reader: Reader, unread: u64) -> Result<AgentSample, Error> {
         let probe = self.probe();
         let losses = probe.losses()?;
-        let (targets, below) = probe.slots_in_use()?;
+        let (targets, below) = probe.slots_in_use();
         let told = |misses: u64| (!losses.is_untold).then_some(misses);
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Jobs as they come: left by an agent before, there before, or born.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use super::{Failing, Job, Jobs, Lines};
 use crate::{
@@ -71,7 +71,8 @@ impl Jobs {
 
     /// Takes up what was there before it was watched for.
     pub(super) fn take_existing(&mut self) -> Result<(), Error> {
-        let known: Vec<u64> = self.by_slot.values().map(|job| job.cgroup_id).collect();
+        // What was born meanwhile has a slot, and is heard of.
+        let known: BTreeSet<u64> = self.probe().used_targets().map(|(_, id)| id).collect();
         for dir in self.nests.existing(&self.hierarchies)? {
             if let Some(born) = self.nests.identify(&self.hierarchies, &dir, false)
                 && !known.contains(&born.chosen.cgroup.id())
@@ -136,9 +137,12 @@ impl Jobs {
             return Ok(());
         }
         let is_born = top.born_ns.is_some();
+        if is_born && !self.nests.is_known(top.above_id) {
+            self.find_nests()?;
+        }
         let there = self
             .nests
-            .find(top.cgroup_id)
+            .find(top)
             .and_then(|dir| self.nests.identify(&self.hierarchies, &dir, is_born))
             .filter(|born| born.chosen.cgroup.id() == top.cgroup_id);
         let found = there.or_else(|| {
