@@ -283,7 +283,7 @@ fn refuse(kind: ErrorKind, refusal: &str) -> Error {
 const VERBS: &str = "run, attach, show, list, agent, doctor";
 
 /// Where the agent keeps its records.
-const DIR: &str = "/var/lib/sw-bpf/jobs";
+pub const DIR: &str = "/var/lib/sw-bpf/jobs";
 
 /// Reads the id of a job.
 fn job_id(typed: &str) -> Result<JobId, String> {

@@ -76,8 +76,8 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Once(once) => once::once(once, socket, force).await,
             Verb::AllNodes(asked) => all_nodes::all_nodes(asked, force).await,
             Verb::Agent(asked) => agent::agent(asked, socket, force).await,
-            Verb::Show(asked) => show::show(asked).await,
-            Verb::List(asked) => list::list(asked),
+            Verb::Show(asked) => show::show(asked, socket).await,
+            Verb::List(asked) => list::list(asked, socket).await,
             Verb::Doctor(asked) => doctor::doctor(asked, force).await,
         }
     })

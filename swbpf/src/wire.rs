@@ -5,9 +5,11 @@
 
 use std::io;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+
+use crate::snapshot::{JobState, Listing, Snapshot};
 
 /// Version of what is said.
 pub const VERSION: u32 = 1;
@@ -45,6 +47,26 @@ pub enum Ask {
         #[serde(flatten)]
         target: Target,
     },
+    /// What does the record of a job say? One [`Answer::shown`].
+    Show {
+        /// The job, as `sw-bpf show` takes it.
+        job: String,
+        /// Which run of it on this host, 0 the latest.
+        #[serde(default)]
+        run: u32,
+    },
+    /// Which records are there? One [`Answer::listing`].
+    List {
+        /// Those that cover this moment, or a later one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
+        /// Those of this user, by name or number.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+        /// Those in this state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<JobState>,
+    },
     /// How does this job go on? One [`Answer::snapshot`] a second, the last one its summary.
     Follow {
         /// The job.
@@ -63,48 +85,62 @@ pub enum Target {
     CgroupId(u64),
 }
 
-/// One line of an answer, as it is written: one of its parts is there.
-#[derive(Debug, Serialize)]
-pub struct Answer<'a> {
+/// One line of an answer: one of its parts is there, beside the version. `S` is a snapshot, as it is written or read.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer<S> {
     /// [`VERSION`].
     pub version: u32,
     /// A snapshot, as `--once --json` prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<&'a RawValue>,
+    pub snapshot: Option<S>,
+    /// A record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
+    /// Which records there are, as `list --json` prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listing: Option<Listing>,
     /// There is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<&'a Refusal>,
-}
-
-/// The same, as it is read.
-#[derive(Debug, Deserialize)]
-pub struct Read {
-    /// [`VERSION`].
-    pub version: u32,
-    /// A snapshot.
-    #[serde(default)]
-    pub snapshot: Option<Box<RawValue>>,
-    /// There is no answer.
-    #[serde(default)]
     pub refused: Option<Refusal>,
 }
 
-impl<'a> Answer<'a> {
-    /// A snapshot.
-    pub fn snapshot(snapshot: &'a RawValue) -> Self {
+/// What a record says.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Shown {
+    /// Name of its file.
+    pub record: String,
+    /// Its last whole line.
+    pub snapshot: Snapshot,
+    /// What of the file behind that line is left out, in words.
+    pub note: Option<String>,
+}
+
+impl<S> Default for Answer<S> {
+    fn default() -> Self {
         Self {
             version: VERSION,
-            snapshot: Some(snapshot),
+            snapshot: None,
+            shown: None,
+            listing: None,
             refused: None,
+        }
+    }
+}
+
+impl<S> Answer<S> {
+    /// A snapshot.
+    pub fn snapshot(snapshot: S) -> Self {
+        Self {
+            snapshot: Some(snapshot),
+            ..Self::default()
         }
     }
 
     /// A refusal.
-    pub fn refused(refusal: &'a Refusal) -> Self {
+    pub fn refused(refusal: Refusal) -> Self {
         Self {
-            version: VERSION,
-            snapshot: None,
             refused: Some(refusal),
+            ..Self::default()
         }
     }
 }
@@ -116,6 +152,9 @@ pub struct Refusal {
     pub reason: Reason,
     /// In words, and what to do.
     pub message: String,
+    /// What is meant, where that is several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
 }
 
 /// The kind of reason.
@@ -145,6 +184,7 @@ impl Refusal {
         Self {
             reason,
             message: message.into(),
+            candidates: Vec::new(),
         }
     }
 }

@@ -8,7 +8,6 @@ use clap::{
 };
 use jiff::{SignedDuration, Timestamp, Zoned, civil::Date, tz::TimeZone};
 
-use super::DIR;
 use crate::{
     job::id::{IdError, Recorded},
     snapshot::JobState,
@@ -34,9 +33,9 @@ pub struct Show {
     /// Answer with one short line KEY=VALUE,... such as Slurm keeps as the `AdminComment` of a job
     #[arg(long, conflicts_with = "json")]
     pub admin_comment: bool,
-    /// Directory of the records
-    #[arg(long, value_name = "DIR", default_value = DIR)]
-    pub records: PathBuf,
+    /// Read this directory of records, and do not ask the agent
+    #[arg(long, value_name = "DIR")]
+    pub records: Option<PathBuf>,
 }
 
 /// `sw-bpf list`.
@@ -54,9 +53,9 @@ pub struct List {
     /// Only jobs in this state
     #[arg(long, value_name = "STATE", value_parser = state())]
     pub state: Option<JobState>,
-    /// Directory of the records
-    #[arg(long, value_name = "DIR", default_value = DIR)]
-    pub records: PathBuf,
+    /// Read this directory of records, and do not ask the agent
+    #[arg(long, value_name = "DIR")]
+    pub records: Option<PathBuf>,
 }
 
 /// Reads what a record is asked for by.

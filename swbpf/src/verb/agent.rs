@@ -34,6 +34,7 @@ use jobs::Jobs;
 use metrics::Metrics;
 pub use metrics::asked;
 use retention::Retention;
+use server::Archive;
 use service::Service;
 pub use state::parse as parse_left;
 
@@ -62,7 +63,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     server::make_dir(run_dir(socket))?;
     let mut jobs = Jobs::begin(hierarchies, asked, run_dir(socket), force, calibrator)?;
     give_up_capabilities(&jobs).context("give up capabilities")?;
-    let mut questions = server::open(socket, admins)?;
+    let mut questions = server::open(socket, admins, Archive::new(asked.records.clone()))?;
     let waiting = notices(&jobs.probe())?;
     note(&format!(
         "records the jobs of this host in {}",

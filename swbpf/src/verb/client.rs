@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     net::UnixStream,
-    time::timeout,
+    time::{error::Elapsed, timeout},
 };
 
 use super::mine;
@@ -21,11 +21,15 @@ use crate::{
     job::{cgroup::Hierarchies, id::JobId},
     out::{self, escape},
     snapshot::Snapshot,
-    wire::{self, Ask, Read, Reason, Refusal, Request, Target},
+    wire::{self, Answer, Ask, Reason, Refusal, Request, Target},
 };
 
 /// How long a line of an answer may take, beyond the window that was asked for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same of records, which may be very many.
+const PATIENCE_OF_RECORDS: Duration = Duration::from_mins(2);
+/// Jobs that are named where several are meant.
+const MOST_CANDIDATES: usize = 100;
 /// Columns of what the agent says.
 const WORDS: usize = 200;
 
@@ -37,32 +41,43 @@ pub struct Conversation {
 
 /// Why an agent does not answer.
 enum Silence {
-    /// There is none, or it does not know this job: all is as if there were none.
-    Plain,
-    /// Whatever its user should know.
-    Told(String),
+    /// There is none.
+    Nobody,
+    /// It refuses.
+    Refused(Refusal),
+    /// It breaks off, is too slow, or says what cannot be understood.
+    Broken(String),
+}
+
+impl Silence {
+    /// Tells its user what goes on without the agent, where that is no matter of course.
+    fn tell(&self) {
+        let why = match self {
+            Self::Nobody => return,
+            Self::Refused(refusal) if refusal.reason == Reason::Absent => return,
+            Self::Refused(refusal) => escape::head(&refusal.message, WORDS),
+            Self::Broken(why) => escape::head(why, WORDS),
+        };
+        out::tell_aside(&format!(
+            "{NOTE}the agent does not answer: {why}: done without it\n"
+        ));
+    }
 }
 
 impl From<io::Error> for Silence {
     fn from(error: io::Error) -> Self {
-        Self::Told(error.to_string())
+        Self::Broken(error.to_string())
     }
 }
 
-impl From<tokio::time::error::Elapsed> for Silence {
-    fn from(_: tokio::time::error::Elapsed) -> Self {
-        Self::Told(format!("it has not answered within {} s", PATIENCE.as_secs()))
+impl From<Elapsed> for Silence {
+    fn from(_: Elapsed) -> Self {
+        Self::Broken("it took too long".to_owned())
     }
 }
 
-impl From<Refusal> for Silence {
-    fn from(refusal: Refusal) -> Self {
-        match refusal.reason {
-            Reason::Absent | Reason::Several => Self::Plain,
-            _ => Self::Told(escape::head(&refusal.message, WORDS)),
-        }
-    }
-}
+/// An answer, as it is read.
+pub type Read = Answer<Box<RawValue>>;
 
 /// What the agent is to be asked for; `None` where it cannot be asked: for steps, for one of several nodes on this host, or where
 /// another source is wanted.
@@ -94,7 +109,7 @@ pub async fn target(
     })
 }
 
-/// One answer; `None` where it has to be found without the agent.
+/// One snapshot; `None` where it has to be found without the agent.
 pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Option<Box<RawValue>> {
     let ask = Ask::Once {
         target,
@@ -104,39 +119,55 @@ pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Op
     Some(first)
 }
 
-/// The first answer, and whatever follows; `None` where there is none.
+/// The first snapshot, and whatever follows; `None` where there is none.
 pub async fn begin(socket: &Path, ask: Ask, window: Duration) -> Option<(Box<RawValue>, Conversation)> {
-    match try_begin(socket, ask, window).await {
-        Ok(begun) => Some(begun),
-        Err(Silence::Plain) => None,
-        Err(Silence::Told(why)) => {
-            out::tell_aside(&format!(
-                "{NOTE}the agent does not answer ({why}): measured without it\n"
-            ));
+    match try_begin(socket, ask, PATIENCE + window).await {
+        Ok((Read { snapshot, .. }, conversation)) => snapshot.map(|snapshot| (snapshot, conversation)),
+        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => None,
+        Err(silence) => {
+            silence.tell();
             None
         }
     }
 }
 
-async fn try_begin(
-    socket: &Path,
-    ask: Ask,
-    window: Duration,
-) -> Result<(Box<RawValue>, Conversation), Silence> {
+/// What the agent says of records; `None` where they are to be read without it. `what` is asked for.
+pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Read>, Error> {
+    match try_begin(socket, ask, PATIENCE_OF_RECORDS).await {
+        Ok((read, _)) => Ok(Some(read)),
+        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Absent => Err(Error::NoRecord {
+            what: what.to_owned(),
+            why: escape::head(&refusal.message, WORDS),
+        }),
+        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => Err(Error::JobSeveral {
+            what: escape::head(&refusal.message, WORDS),
+            candidates: { refusal.candidates.iter() }
+                .take(MOST_CANDIDATES)
+                .map(|candidate| escape::head(candidate, WORDS))
+                .collect(),
+        }),
+        Err(silence) => {
+            silence.tell();
+            Ok(None)
+        }
+    }
+}
+
+async fn try_begin(socket: &Path, ask: Ask, patience: Duration) -> Result<(Read, Conversation), Silence> {
     let stream = match timeout(PATIENCE, UnixStream::connect(socket)).await? {
         Ok(stream) => stream,
-        Err(error) if is_absence(error.kind()) => return Err(Silence::Plain),
+        Err(error) if is_absence(error.kind()) => return Err(Silence::Nobody),
         Err(error) => return Err(error.into()),
     };
     let mut conversation = Conversation {
         stream: BufReader::new(stream),
-        patience: PATIENCE + window,
+        patience,
     };
     let request = wire::line(&Request::new(ask)).map_err(io::Error::from)?;
     timeout(PATIENCE, conversation.stream.get_mut().write_all(&request)).await??;
     match conversation.next_answer().await? {
         Some(first) => Ok((first, conversation)),
-        None => Err(Silence::Told("it ended".to_owned())),
+        None => Err(Silence::Broken("it ended".to_owned())),
     }
 }
 
@@ -157,26 +188,20 @@ fn is_absence(kind: ErrorKind) -> bool {
 }
 
 impl Conversation {
-    /// The next answer; `None` where the agent has ended.
+    /// The next snapshot; `None` where the agent has ended.
     pub async fn next(&mut self) -> Option<Box<RawValue>> {
-        self.next_answer().await.ok().flatten()
+        self.next_answer().await.ok().flatten()?.snapshot
     }
 
-    async fn next_answer(&mut self) -> Result<Option<Box<RawValue>>, Silence> {
+    async fn next_answer(&mut self) -> Result<Option<Read>, Silence> {
         let line = timeout(self.patience, wire::next_line(&mut self.stream, wire::MAX_ANSWER));
         let Some(line) = line.await?? else {
             return Ok(None);
         };
         let read: Read = serde_json::from_slice(&line).map_err(io::Error::from)?;
-        match read {
-            Read {
-                refused: Some(refusal),
-                ..
-            } => Err(refusal.into()),
-            Read { snapshot, .. } => match snapshot {
-                Some(snapshot) => Ok(Some(snapshot)),
-                None => Err(Silence::Told("its answer is not understood".to_owned())),
-            },
+        match read.refused {
+            Some(refusal) => Err(Silence::Refused(refusal)),
+            None => Ok(Some(read)),
         }
     }
 }

@@ -1,41 +1,59 @@
 //! `sw-bpf list`: the records of this host.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use jiff::Timestamp;
 
+use super::client;
 use crate::{
-    cli,
+    cli::{self, DIR},
     error::Error,
     out::{self, json, text},
     record::{self, Filter, Records, View, Whose},
     snapshot::{Entry, Listing},
+    wire::Ask,
 };
 
-/// Tells which records there are.
-pub fn list(asked: &cli::List) -> Result<ExitCode, Error> {
-    let records = Records::open(&asked.records)?;
-    let entries = record::list(&records, &filter(asked), View::default())?;
-    tell(entries, asked.json)
+/// Tells which records there are: the agent's word, who knows which jobs run, else what the directory has.
+pub async fn list(asked: &cli::List, socket: &Path) -> Result<ExitCode, Error> {
+    let ask = Ask::List {
+        since: asked.since,
+        user: asked.user.clone(),
+        state: asked.state,
+    };
+    let answer = match asked.records {
+        None => client::of_records(socket, ask, "any job").await?,
+        Some(_) => None,
+    };
+    let listing = match answer.and_then(|answer| answer.listing) {
+        Some(listing) => listing,
+        None => read(asked)?,
+    };
+    tell(&listing, asked.json)
 }
 
-/// Which records are asked for.
-pub fn filter(asked: &cli::List) -> Filter {
-    Filter {
+fn read(asked: &cli::List) -> Result<Listing, Error> {
+    let records = Records::open(asked.records.as_deref().unwrap_or(Path::new(DIR)))?;
+    let filter = Filter {
         since: asked.since,
         user: asked.user.as_deref().map(Whose::of),
         state: asked.state,
-    }
+    };
+    Ok(listing(record::list(&records, &filter, View::default())?))
+}
+
+/// As it is told.
+pub fn listing(entries: Vec<Entry>) -> Listing {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Listing::of(format!("{:.3}", Timestamp::now()), host, entries)
 }
 
 /// Answers on standard output.
-pub fn tell(entries: Vec<Entry>, is_json: bool) -> Result<ExitCode, Error> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let listing = Listing::of(format!("{:.3}", Timestamp::now()), host, entries);
+fn tell(listing: &Listing, is_json: bool) -> Result<ExitCode, Error> {
     let answer = if is_json {
-        json::line(&listing)?
+        json::line(listing)?
     } else {
-        text::listed(&listing)
+        text::listed(listing)
     };
     // A reader that has gone is success.
     let _ = out::tell(&answer)?;

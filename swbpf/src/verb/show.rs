@@ -1,9 +1,10 @@
 //! `sw-bpf show`: what the record of a job says.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
+use super::client;
 use crate::{
-    cli,
+    cli::{self, DIR},
     error::Error,
     job::{
         id::{JobId, Recorded, StepName},
@@ -12,13 +13,34 @@ use crate::{
     out::{self, json, text, units},
     record::{self, Found, Records},
     snapshot::{Kind, Snapshot, Step},
+    wire::{Ask, Shown},
 };
 
-/// Tells the last line of a record.
-pub async fn show(asked: &cli::Show) -> Result<ExitCode, Error> {
-    let records = Records::open(&asked.records)?;
+/// Tells the last line of a record: the agent's word, who may read all, else what this user may read.
+pub async fn show(asked: &cli::Show, socket: &Path) -> Result<ExitCode, Error> {
+    let ask = Ask::Show {
+        job: asked.job.to_string(),
+        run: asked.run,
+    };
+    let answer = match asked.records {
+        None => client::of_records(socket, ask, &asked.job.to_string()).await?,
+        Some(_) => None,
+    };
+    let shown = match answer.and_then(|answer| answer.shown) {
+        Some(shown) => shown,
+        None => read(asked).await?,
+    };
+    tell(&shown, asked)
+}
+
+async fn read(asked: &cli::Show) -> Result<Shown, Error> {
+    let records = Records::open(asked.records.as_deref().unwrap_or(Path::new(DIR)))?;
     let found = find(&records, asked).await?;
-    tell(&found, asked)
+    Ok(Shown {
+        record: found.name.file(),
+        snapshot: found.last.snapshot,
+        note: found.last.note,
+    })
 }
 
 /// The record. Who may not look into all of them has Slurm tell by which id it is named.
@@ -49,8 +71,8 @@ async fn find(records: &Records, asked: &cli::Show) -> Result<Found, Error> {
 }
 
 /// Answers on standard output with what was found.
-pub fn tell(found: &Found, asked: &cli::Show) -> Result<ExitCode, Error> {
-    let snapshot = &found.last.snapshot;
+fn tell(shown: &Shown, asked: &cli::Show) -> Result<ExitCode, Error> {
+    let snapshot = &shown.snapshot;
     let step = match &asked.job {
         Recorded::Job(JobId { step: Some(step), .. }) => Some(step_of(snapshot, step, asked)?),
         _ => None,
@@ -68,8 +90,8 @@ pub fn tell(found: &Found, asked: &cli::Show) -> Result<ExitCode, Error> {
             units::moment(&snapshot.timestamp)
         )));
     }
-    if let Some(note) = &found.last.note {
-        out::tell_aside(&text::of_record(&format!("{}: {note}", found.name.file())));
+    if let Some(note) = &shown.note {
+        out::tell_aside(&text::of_record(&format!("{}: {note}", shown.record)));
     }
     // A reader that has gone is success.
     let _ = out::tell(&answer)?;

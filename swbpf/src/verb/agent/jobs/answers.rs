@@ -1,6 +1,6 @@
 //! What clients are told of the jobs.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{
@@ -42,6 +42,8 @@ pub enum Wanted {
     Once(Target, Option<Marked>, oneshot::Sender<Result<Line, Refusal>>),
     /// All that is known, over the time since the begin.
     Whole(Target, oneshot::Sender<Result<Line, Refusal>>),
+    /// Names of the files of the records that are being written.
+    Running(oneshot::Sender<Result<BTreeSet<String>, Refusal>>),
     /// All that is known at each look from now on; of one that is not taken in time the next has all.
     Follow(Target, mpsc::Sender<Line>, oneshot::Sender<Result<(), Refusal>>),
 }
@@ -67,6 +69,11 @@ impl Jobs {
             Wanted::Whole(target, reply) => {
                 let whole = self.refreshed(&peer, &target);
                 let _ = reply.send(whole.and_then(|job| line(&job.meter.snapshot(Kind::Summary, None))));
+            }
+            Wanted::Running(reply) => {
+                let jobs = self.by_slot.values();
+                let running = jobs.filter_map(|job| job.lines.left().record).collect();
+                let _ = reply.send(Ok(running));
             }
             Wanted::Follow(target, lines, reply) => {
                 let _ = reply.send(self.follow(&peer, &target, lines));

@@ -30,6 +30,11 @@ impl Peer {
         })
     }
 
+    /// Whose records it sees alone; `None`: those of all.
+    pub fn sees(&self) -> Option<u32> {
+        (!self.sees_all).then_some(self.uid)
+    }
+
     /// Whether it may see the job of `uid`; of one whose user is not known, only who sees all may.
     pub fn may_see(&self, uid: Option<u32>) -> bool {
         self.sees_all || uid == Some(self.uid)
