@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
-use swbpf::wire::{MAX_ANSWER, MAX_REQUEST, Read, Request, line, next_line};
+use swbpf::wire::{Answer, MAX_ANSWER, MAX_REQUEST, Request, line, next_line};
 use tokio::runtime::{Builder, Runtime};
 
 /// Ends at which the head of a request is cut.
@@ -21,13 +21,12 @@ pub fn wire(data: &[u8]) {
         if said.len() as u64 <= MAX_REQUEST {
             request(&said);
         }
-        if let Ok(Read {
+        if let Ok(Answer::<Box<RawValue>> {
             snapshot: Some(snapshot),
             ..
         }) = serde_json::from_slice(&said)
         {
-            let text: &RawValue = &snapshot;
-            crate::records::snapshot(text.get().as_bytes());
+            crate::records::snapshot(snapshot.get().as_bytes());
         }
     }
 }

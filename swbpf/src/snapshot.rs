@@ -164,6 +164,9 @@ pub struct Coverage {
     pub seconds: f64,
     /// Whether the target was measured from its first instruction.
     pub from_start: bool,
+    /// Why from that moment on.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// Processors.

@@ -112,6 +112,8 @@ fn programs_of_another_layout_are_replaced() {
     job.remove();
     let summary = node.summary("cgroup-old");
     assert!(!summary.coverage.from_start);
+    let why = summary.coverage.reason;
+    assert!(why.starts_with("counting began anew"), "{why}");
     let pins = fs::read_dir(node.dir("bpf/pins")).expect("pins").count();
     assert_eq!(pins, 1, "the programs before are gone");
 }

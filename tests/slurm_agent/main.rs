@@ -1,6 +1,8 @@
 //! `sw-bpf agent` on a node of a real Slurm: every job recorded, with no action by its user and no Prolog.
 
 mod agent;
+mod troubles;
+mod users;
 
 use std::fs;
 use std::path::Path;

@@ -235,7 +235,10 @@ fn records_are_asked_for_by_job_or_by_what_they_have_in_common() {
     assert_eq!((plain.run, plain.json, plain.admin_comment), (0, false, false));
     assert_eq!(plain.records, None);
     let given = show("sw-bpf show cgroup-a --run 2 --json --records /r");
-    assert_eq!((given.run, given.json, given.records), (2, true, Some("/r".into())));
+    assert_eq!(
+        (given.run, given.json, given.records),
+        (2, true, Some("/r".into()))
+    );
     let Verb::List(list) = verb("sw-bpf list --json --since 2026-11-30 --user 7 --state ended") else {
         panic!("another task")
     };

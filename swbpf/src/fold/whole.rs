@@ -33,6 +33,8 @@ pub struct Subject {
     pub slurm: SlurmJob,
     /// Whether it was tracked from its birth.
     pub from_start: bool,
+    /// Why it is measured from then on.
+    pub from_reason: String,
     /// How the numbers are obtained.
     pub probes: Probes,
     /// Number of CPUs that are on.
@@ -293,6 +295,7 @@ impl Fold {
                 to: self.begin.rfc3339(last.ns),
                 seconds,
                 from_start: self.subject.from_start,
+                reason: self.subject.from_reason.clone(),
             },
             memory,
             cpu,

@@ -8,14 +8,14 @@ mod saved;
 
 use std::{cell::Ref, time::Duration};
 
+use swbpf_common::slot::Slot;
+
 use super::{
     calibrate::Calibrator, count::Counting, ending::Ending, reading::reading, rows::Follower, scan::Scanner,
     target::Chosen,
 };
-pub use method::Method;
-use swbpf_common::slot::Slot;
-
 use method::subject;
+pub use method::{Method, from_reason};
 pub use saved::Saved;
 
 use crate::{

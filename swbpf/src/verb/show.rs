@@ -19,7 +19,7 @@ use crate::{
 /// Tells the last line of a record: the agent's word, who may read all, else what this user may read.
 pub async fn show(asked: &cli::Show, socket: &Path) -> Result<ExitCode, Error> {
     let ask = Ask::Show {
-        job: asked.job.to_string(),
+        job: asked.job.id(),
         run: asked.run,
     };
     let answer = match asked.records {

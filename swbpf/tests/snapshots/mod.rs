@@ -91,6 +91,7 @@ pub fn kernel() -> Snapshot {
             to: "2026-11-30T01:52:03.412Z".into(),
             seconds: 0.412,
             from_start: true,
+            reason: "nothing had been in it before".to_owned(),
         },
         memory: kernel_memory(),
         cpu: kernel_cpu(),

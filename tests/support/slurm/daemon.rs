@@ -42,6 +42,11 @@ impl Daemon {
         }
     }
 
+    /// Its program.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Waits until `holds`.
     ///
     /// # Panics

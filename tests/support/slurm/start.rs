@@ -91,6 +91,18 @@ impl Slurm {
         }
     }
 
+    /// Kills each `slurmd` and starts it again, as an upgrade does while jobs run.
+    ///
+    /// # Panics
+    ///
+    /// Where one does not start.
+    pub fn restart_slurmd(&mut self) {
+        self.daemons.retain(|daemon| daemon.name() != "slurmd");
+        for node in self.config.clone().node_names() {
+            self.start_daemon("slurmd", &["-D", "-N", &node], |_| true);
+        }
+    }
+
     fn start_munge(&mut self) {
         let options = [
             self.path_option("key-file", "etc/munge.key"),

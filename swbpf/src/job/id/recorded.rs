@@ -16,6 +16,16 @@ pub enum Recorded {
     Cgroup(String),
 }
 
+impl Recorded {
+    /// As it is typed.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Job(id) => id.to_string(),
+            Self::Cgroup(name) => name.clone(),
+        }
+    }
+}
+
 impl FromStr for Recorded {
     type Err = IdError;
 

@@ -100,6 +100,8 @@ pub struct Jobs {
     beginning: Failing,
     calibrator: Calibrator,
     slurm: Asked,
+    /// Why counting began anew with this agent, where another had counted.
+    why_anew: Option<String>,
     /// Targets born without a slot, as last told.
     without_slot: u64,
     /// The windows of those who read metrics.
@@ -145,7 +147,7 @@ impl Jobs {
             why_anew,
             is_taken_over,
         } = pinned;
-        if let Some(why) = why_anew {
+        if let Some(why) = &why_anew {
             note(&format!("counting begins anew, since {why}"));
         }
         for (id, watch) in nests.new_ones(&hierarchies)? {
@@ -166,6 +168,7 @@ impl Jobs {
             beginning: Failing::default(),
             calibrator,
             slurm: Asked::default(),
+            why_anew,
             without_slot: 0,
             windows: Windows::new(metrics::readers(asked)),
             have_changed: false,
@@ -175,6 +178,7 @@ impl Jobs {
             has_new_nests: false,
         };
         jobs.take_up(is_taken_over)?;
+        jobs.why_anew = None;
         Ok(jobs)
     }
 

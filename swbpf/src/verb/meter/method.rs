@@ -25,6 +25,8 @@ pub struct Method {
     pub cpus: usize,
     /// Whether nothing had been in it yet.
     pub from_birth: bool,
+    /// Why it is measured from now on.
+    pub from_reason: String,
     /// When it was born with a slot, on the monotonic clock: what has been counted since belongs to the measurement.
     pub born_ns: Option<u64>,
     /// Whether the programs count for other targets too.
@@ -54,6 +56,7 @@ impl Method {
                     batch_bound_pages: plan.batch_bound_pages,
                     cpus: facts.cpus,
                     from_birth,
+                    from_reason: from_reason(from_birth).to_owned(),
                     born_ns: None,
                     is_shared: false,
                 }
@@ -65,6 +68,7 @@ impl Method {
                 batch_bound_pages: 0,
                 cpus: facts.cpus,
                 from_birth: chosen.from_birth,
+                from_reason: from_reason(chosen.from_birth).to_owned(),
                 born_ns: None,
                 is_shared: false,
             },
@@ -77,6 +81,15 @@ impl Method {
         programs
             .iter()
             .any(|program| program.attached && program.name == "cgroup_notify_populated")
+    }
+}
+
+/// Why a target is measured from now on.
+pub fn from_reason(from_birth: bool) -> &'static str {
+    if from_birth {
+        "nothing had been in it before"
+    } else {
+        "it was there before it was measured"
     }
 }
 
@@ -99,6 +112,7 @@ pub fn subject(chosen: Chosen, method: Method, is_counting: bool) -> Subject {
         role,
         slurm: chosen.slurm,
         from_start: method.from_birth,
+        from_reason: method.from_reason,
         probes: method.probes,
         cpus: method.cpus,
         batch_bound_pages: method.batch_bound_pages,

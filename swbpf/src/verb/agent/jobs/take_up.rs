@@ -14,9 +14,10 @@ use crate::{
             state::{self, Known, Left},
         },
         count::start,
-        meter::{Meter, Method, Saved},
+        meter::{Meter, Method, Saved, from_reason},
         pace::{News, Pace},
         rows::Follower,
+        target::Chosen,
     },
 };
 
@@ -130,6 +131,14 @@ impl Jobs {
         self.add(tracked?, born, None)
     }
 
+    /// Why a target is measured from now on.
+    fn from_reason(&self, chosen: &Chosen) -> String {
+        match &self.why_anew {
+            Some(why) if !chosen.from_birth => format!("counting began anew, since {why}"),
+            _ => from_reason(chosen.from_birth).to_owned(),
+        }
+    }
+
     /// A target has a slot that is not measured yet.
     pub(super) fn born(&mut self, top: &Top) -> Result<(), Error> {
         if !self.probe().is_tracked(top.cgroup_id, top.slot) {
@@ -170,6 +179,7 @@ impl Jobs {
             batch_bound_pages: self.batch_bound_pages,
             cpus: self.cpus,
             from_birth: chosen.from_birth,
+            from_reason: self.from_reason(&chosen),
             born_ns,
             is_shared: true,
         };
