@@ -1,7 +1,8 @@
 //! Every job finds its summary at the end of its output, whatever its end was.
 
 use serde_json::Value;
-use support::measure::MIB;
+use support::measure::{MIB, program};
+use support::slurm::{CLIENT_LIMIT, run};
 
 use super::agent::assert_whole;
 use super::hooks::Scene;
@@ -51,6 +52,11 @@ fn each_task_of_an_array_has_its_summary() {
         let shown = scene.shown(*job, &[]);
         assert!(shown.starts_with(&format!("sw-bpf: job {name} of ")), "{shown}");
         assert_eq!(scene.slurm.output(job), format!("\n{shown}"));
+        // Its user may not search the records; Slurm knows which one it is.
+        let mut own = scene.slurm.as_user(program("sw-bpf"));
+        own.args(["show", &name, "--records"])
+            .arg(scene.agent.path("jobs"));
+        assert_eq!(run(&mut own, CLIENT_LIMIT).stdout.trim_end(), shown.trim_end());
     }
     assert_eq!(scene.hooks.told(), [""; 0]);
 }
@@ -138,7 +144,7 @@ fn the_comment_is_what_slurm_takes() {
     scene.slurm.wait_running(job);
     let mut update = scene.slurm.as_root("scontrol");
     update.args(["update", &format!("job={job}"), &format!("AdminComment={line}")]);
-    let _ = support::slurm::run(&mut update, support::slurm::CLIENT_LIMIT).good();
+    let _ = run(&mut update, CLIENT_LIMIT).good();
     assert_eq!(scene.slurm.value(job, "AdminComment"), line);
     scene.slurm.let_go(job);
     assert_eq!(scene.slurm.wait_end(job), "COMPLETED");
