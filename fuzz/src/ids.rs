@@ -7,6 +7,8 @@ use swbpf::job::slurm::expand;
 /// Most nodes of a list, and the longest name.
 const MOST_NODES: usize = 65_536;
 const LONGEST_NODE: usize = 255;
+/// Nodes of a list that is read again: of longer ones there is no time to try many.
+const MOST_AGAIN: usize = 1000;
 
 /// An id means the same when it is written as it is shown.
 pub fn job_id(data: &[u8]) {
@@ -27,7 +29,7 @@ pub fn nodelist(data: &[u8]) {
     assert!(names.len() <= MOST_NODES);
     let is_whole = |name: &String| (1..=LONGEST_NODE).contains(&name.len());
     assert!(names.iter().all(is_whole), "{names:?}");
-    if !names.is_empty() {
+    if (1..=MOST_AGAIN).contains(&names.len()) {
         assert_eq!(expand(&names.join(",")).as_ref(), Ok(&names), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! What each fuzz target does with one input. It panics where sw-bpf does, and where what it makes of the input cannot be right.
 //!
-//! A target of the name `NAME` is `fuzz_targets/NAME.rs`, its inputs are in `corpus/NAME`.
+//! The inputs of the target `NAME` are in `corpus/NAME`.
 
 #![allow(clippy::missing_panics_doc, reason = "a panic is what a target is for")]
 
@@ -67,16 +67,18 @@ mod tests {
     }
 
     #[test]
-    fn each_target_has_its_program() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut programs: Vec<String> = fs::read_dir(root.join("fuzz_targets"))
-            .expect("the programs")
-            .map(|file| {
-                let path = file.expect("a program").path();
-                path.file_stem().expect("a name").to_string_lossy().into_owned()
+    fn each_corpus_has_its_target() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let dirs = fs::read_dir(corpus).expect("the corpus");
+        let mut names: Vec<String> = dirs
+            .map(|dir| {
+                dir.expect("a directory")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
             })
             .collect();
-        programs.sort();
-        assert_eq!(programs, TARGETS.map(|(name, _)| name));
+        names.sort();
+        assert_eq!(names, TARGETS.map(|(name, _)| name));
     }
 }

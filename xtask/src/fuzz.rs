@@ -18,6 +18,8 @@ use crate::tally::Tally;
 use report::Outcome;
 
 const PACKAGE: &str = "swbpf-fuzz";
+/// Names the target to its program.
+const TARGET: &str = "SWBPF_FUZZ_TARGET";
 /// The engine is in C++.
 const PACKAGES: [&str; 1] = ["g++"];
 /// How long an input may take.
@@ -99,9 +101,8 @@ fn fuzz(args: &Args, tally: &mut Tally) -> Result<()> {
 /// All targets, or those of these names.
 fn targets(asked: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
-    for program in fs::read_dir(root().join("fuzz/fuzz_targets"))? {
-        let path = program?.path();
-        all.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+    for corpus in fs::read_dir(root().join("fuzz/corpus"))? {
+        all.push(corpus?.file_name().to_string_lossy().into_owned());
     }
     all.sort();
     for name in asked {
@@ -178,23 +179,29 @@ fn one(target: &str, seconds: u32) -> Result<Outcome> {
 /// Replaces the corpus of a target by the fewest of its inputs, and of those that were found, that reach as much.
 fn minimise(target: &str) -> Result<()> {
     let (found, corpus) = (found(target)?, corpus(target));
-    let fewest = corpus.with_extension("new");
+    let fewest = target_dir().join("fuzz/fewest").join(target);
     let _ = fs::remove_dir_all(&fewest);
-    fs::create_dir(&fewest)?;
+    fs::create_dir_all(&fewest)?;
     let mut program = program(target);
     program
         .arg("-set_cover_merge=1")
         .arg(&fewest)
         .args([&corpus, &found]);
     run_command(program.stderr(Stdio::null()))?;
-    fs::remove_dir_all(&corpus)?;
-    fs::rename(&fewest, &corpus)?;
-    println!("{target}: {} inputs", files(&corpus)?.len());
+    for old in files(&corpus)? {
+        fs::remove_file(old)?;
+    }
+    let inputs = files(&fewest)?;
+    for input in &inputs {
+        fs::copy(input, corpus.join(input.file_name().unwrap_or_default()))?;
+    }
+    println!("{target}: {} inputs", inputs.len());
     Ok(())
 }
 
 fn program(target: &str) -> Command {
-    let mut program = Command::new(target_dir().join("release").join(target));
+    let mut program = Command::new(target_dir().join("release").join(PACKAGE));
+    program.env(TARGET, target);
     // What a target writes on the way, it writes often.
     let scratch = Path::new("/dev/shm");
     if scratch.is_dir() {

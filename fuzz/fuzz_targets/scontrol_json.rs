@@ -1,5 +1,0 @@
-//! `cargo xtask fuzz scontrol_json`.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| swbpf_fuzz::slurm::scontrol_json(data));
