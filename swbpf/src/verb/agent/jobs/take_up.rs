@@ -132,7 +132,7 @@ impl Jobs {
     }
 
     /// Why a target is measured from now on.
-    fn from_reason(&self, chosen: &Chosen) -> String {
+    fn why_from_then(&self, chosen: &Chosen) -> String {
         match &self.why_anew {
             Some(why) if !chosen.from_birth => format!("counting began anew, since {why}"),
             _ => from_reason(chosen.from_birth).to_owned(),
@@ -179,7 +179,7 @@ impl Jobs {
             batch_bound_pages: self.batch_bound_pages,
             cpus: self.cpus,
             from_birth: chosen.from_birth,
-            from_reason: self.from_reason(&chosen),
+            from_reason: self.why_from_then(&chosen),
             born_ns,
             is_shared: true,
         };
