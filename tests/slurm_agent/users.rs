@@ -105,12 +105,15 @@ fn a_user_sees_the_own_jobs_and_no_other_does() {
     );
     assert!(ended[0]["needed_peak_bytes"].as_u64() >= Some(100 * MIB));
 
-    assert_eq!(
-        jobs(&mut as_other(&agent, OTHER_USER, &["list", "--json"])),
-        Vec::<Value>::new()
-    );
-    let refused = failure(&output(&mut as_other(&agent, OTHER_USER, &["show", &id])));
-    let absent = failure(&output(&mut as_other(&agent, OTHER_USER, &["show", "999999"])));
+    check_other(&agent, &id);
+}
+
+/// That another user is told nothing of a job.
+fn check_other(agent: &Agent, id: &str) {
+    let all = jobs(&mut as_other(agent, OTHER_USER, &["list", "--json"]));
+    assert_eq!(all, Vec::<Value>::new());
+    let refused = failure(&output(&mut as_other(agent, OTHER_USER, &["show", id])));
+    let absent = failure(&output(&mut as_other(agent, OTHER_USER, &["show", "999999"])));
     assert_eq!(refused.0, absent.0);
-    assert_eq!(refused.1.replace(&id, "999999"), absent.1);
+    assert_eq!(refused.1.replace(id, "999999"), absent.1);
 }

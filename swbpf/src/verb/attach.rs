@@ -1,23 +1,18 @@
 //! `sw-bpf attach`: what runs already, until it ends or Ctrl-C.
 
-use std::{
-    ops::ControlFlow,
-    path::Path,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{ops::ControlFlow, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Context;
 use serde_json::value::RawValue;
 
 use super::{
-    client::{self, Conversation},
+    client::{self, Following},
     listen::{Empty, End, listen},
     meter::Meter,
     outside::{Left, leave},
     pace::{News, Pace},
     signals::Signals,
-    target::{Room, choose},
+    target::{Chosen, Room, choose},
 };
 use crate::{
     cli::{self, ForcedSource},
@@ -26,7 +21,7 @@ use crate::{
     out::{self, text},
     record::Keeper,
     snapshot::Kind,
-    wire::Ask,
+    wire::Target,
 };
 
 /// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time, where there is
@@ -36,29 +31,26 @@ pub async fn attach(
     socket: &Path,
     force: Option<ForcedSource>,
 ) -> Result<ExitCode, Error> {
-    if let Some(target) = client::target(socket, &attach.target, force).await?
-        && let Some((first, conversation)) = client::begin(
-            socket,
-            Ask::Follow {
-                target: target.clone(),
-            },
-            Duration::ZERO,
-        )
-        .await
+    let asked = client::target(socket, &attach.target, force).await?;
+    if let Some(target) = &asked
+        && let Some((first, following)) = Following::begin(socket, target.clone()).await
     {
-        let whole = || client::begin(socket, Ask::Whole { target }, Duration::ZERO);
-        return follow(attach, &first, conversation, whole).await;
+        return follow(attach, &first, following).await;
     }
-    measure(attach, force).await
+    let hierarchies = Hierarchies::detect()?;
+    let left = Left::look(&hierarchies);
+    let chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
+    // It may have been waited for.
+    if asked.is_some()
+        && let Some((first, following)) = Following::begin(socket, Target::CgroupId(chosen.cgroup.id())).await
+    {
+        return follow(attach, &first, following).await;
+    }
+    measure(attach, &hierarchies, left, chosen, force).await
 }
 
-/// Tells what the agent says of a job until it ends, or until Ctrl-C: then, of the `whole` until then.
-async fn follow(
-    attach: &cli::Attach,
-    first: &RawValue,
-    mut conversation: Conversation,
-    whole: impl AsyncFnOnce() -> Option<(Box<RawValue>, Conversation)>,
-) -> Result<ExitCode, Error> {
+/// Tells what the agent says of a job until it ends, or until Ctrl-C.
+async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following) -> Result<ExitCode, Error> {
     let signals = Signals::catch()?;
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let mut pace = Pace::begin(Instant::now());
@@ -74,9 +66,8 @@ async fn follow(
                 signal.context("read a signal")?;
                 break;
             }
-            next = conversation.next() => next,
+            next = following.next() => next?,
         };
-        let next = next.context("the agent has ended: start this again, to go on without it")?;
         snapshot = client::understood(&next)?;
         let is_due = pace.takes_line(Instant::now());
         if (news.are_in(&snapshot) || is_due) && snapshot.kind != Kind::Summary {
@@ -85,7 +76,7 @@ async fn follow(
     }
     // Who has seen enough has what was known until then.
     if snapshot.kind != Kind::Summary
-        && let Some((whole, _)) = whole().await
+        && let Some(whole) = following.whole().await
     {
         snapshot = client::understood(&whole)?;
     }
@@ -94,16 +85,19 @@ async fn follow(
     keeper.end().map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-async fn measure(attach: &cli::Attach, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
-    let hierarchies = Hierarchies::detect()?;
-    let left = Left::look(&hierarchies);
-    let mut chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
+async fn measure(
+    attach: &cli::Attach,
+    hierarchies: &Hierarchies,
+    left: Option<Left>,
+    mut chosen: Chosen,
+    force: Option<ForcedSource>,
+) -> Result<ExitCode, Error> {
     let mut keeper = Keeper::begin(attach.json.as_deref())?;
     let signals = Signals::catch()?;
-    let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
+    let whereabouts = leave(hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
     chosen.stand_in = whereabouts.stand_in();
-    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    let mut meter = Meter::begin(hierarchies, chosen, force)?;
     // Of a measurement that cannot begin, its failure alone is told.
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));

@@ -2,16 +2,16 @@
 
 use std::{
     io::{self, ErrorKind},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     net::UnixStream,
-    time::{error::Elapsed, timeout},
+    time::{Instant, error::Elapsed, sleep, timeout},
 };
 
 use super::mine;
@@ -28,13 +28,23 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same of records, which may be very many.
 const PATIENCE_OF_RECORDS: Duration = Duration::from_mins(2);
+/// How long the next agent is waited for, and the time between two tries.
+const COMES_BACK: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
 /// Jobs that are named where several are meant.
 const MOST_CANDIDATES: usize = 100;
 /// Columns of what the agent says.
 const WORDS: usize = 200;
 
+/// A job that is followed, whichever agent is there.
+pub struct Following {
+    socket: PathBuf,
+    target: Target,
+    conversation: Conversation,
+}
+
 /// An agent that answers.
-pub struct Conversation {
+struct Conversation {
     stream: BufReader<UnixStream>,
     patience: Duration,
 }
@@ -115,19 +125,69 @@ pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Op
         target,
         window_seconds: window.map(|window| window.as_secs_f64()),
     };
-    let (first, _) = begin(socket, ask, window.unwrap_or_default()).await?;
+    let begun = try_begin(socket, ask, PATIENCE + window.unwrap_or_default()).await;
+    let (first, _) = of_job(begun)?;
     Some(first)
 }
 
-/// The first snapshot, and whatever follows; `None` where there is none.
-pub async fn begin(socket: &Path, ask: Ask, window: Duration) -> Option<(Box<RawValue>, Conversation)> {
-    match try_begin(socket, ask, PATIENCE + window).await {
-        Ok((Read { snapshot, .. }, conversation)) => snapshot.map(|snapshot| (snapshot, conversation)),
+/// A snapshot of a job, where the agent has one.
+fn of_job(begun: Result<(Read, Conversation), Silence>) -> Option<(Box<RawValue>, Conversation)> {
+    match begun {
+        Ok((read, conversation)) => Some((read.snapshot?, conversation)),
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => None,
         Err(silence) => {
             silence.tell();
             None
         }
+    }
+}
+
+impl Following {
+    /// The first snapshot, and those that follow; `None` where the job has to be found without the agent.
+    pub async fn begin(socket: &Path, target: Target) -> Option<(Box<RawValue>, Self)> {
+        let ask = Ask::Follow {
+            target: target.clone(),
+        };
+        let (first, conversation) = of_job(try_begin(socket, ask, PATIENCE).await)?;
+        let following = Self {
+            socket: socket.to_owned(),
+            target,
+            conversation,
+        };
+        Some((first, following))
+    }
+
+    /// The next snapshot. Where the agent has ended, the next one is waited for: it goes on with the job.
+    pub async fn next(&mut self) -> Result<Box<RawValue>, Error> {
+        if let Some(next) = self.conversation.next().await {
+            return Ok(next);
+        }
+        let until = Instant::now() + COMES_BACK;
+        while Instant::now() < until {
+            sleep(PAUSE).await;
+            let ask = Ask::Follow {
+                target: self.target.clone(),
+            };
+            if let Ok((read, conversation)) = try_begin(&self.socket, ask, PATIENCE).await
+                && let Some(snapshot) = read.snapshot
+            {
+                self.conversation = conversation;
+                return Ok(snapshot);
+            }
+        }
+        Err(anyhow!(
+            "the agent has ended, or the job has while there was none: `sw-bpf list` tells what is recorded"
+        )
+        .into())
+    }
+
+    /// All of the job until now, where the agent is there.
+    pub async fn whole(&self) -> Option<Box<RawValue>> {
+        let ask = Ask::Whole {
+            target: self.target.clone(),
+        };
+        let (whole, _) = of_job(try_begin(&self.socket, ask, PATIENCE).await)?;
+        Some(whole)
     }
 }
 
@@ -189,7 +249,7 @@ fn is_absence(kind: ErrorKind) -> bool {
 
 impl Conversation {
     /// The next snapshot; `None` where the agent has ended.
-    pub async fn next(&mut self) -> Option<Box<RawValue>> {
+    async fn next(&mut self) -> Option<Box<RawValue>> {
         self.next_answer().await.ok().flatten()?.snapshot
     }
 

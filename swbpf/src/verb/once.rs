@@ -2,6 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
+use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     meter::Meter,
     outside::{Left, leave},
     signals::Signals,
-    target::{Room, choose},
+    target::{Chosen, Room, choose},
 };
 use crate::{
     cli::{ForcedSource, Once, WINDOW},
@@ -18,25 +19,17 @@ use crate::{
     job::cgroup::Hierarchies,
     out::{self, json, text},
     snapshot::Kind,
+    wire::Target,
 };
 
 /// Asks the agent, else measures for the window, and answers on standard output.
 pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
-    if let Some(target) = client::target(socket, &once.target, force).await?
-        && let Some(snapshot) = client::once(socket, target, once.window).await
+    let asked = client::target(socket, &once.target, force).await?;
+    if let Some(target) = &asked
+        && let Some(snapshot) = client::once(socket, target.clone(), once.window).await
     {
-        let answer = if once.json {
-            format!("{snapshot}\n")
-        } else {
-            text::summary(&client::understood(&snapshot)?)
-        };
-        let _ = out::tell(&answer)?;
-        return Ok(ExitCode::SUCCESS);
+        return tell(once, &snapshot);
     }
-    measure(once, force).await
-}
-
-async fn measure(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
     let left = Left::look(&hierarchies);
@@ -45,11 +38,40 @@ async fn measure(once: &Once, force: Option<ForcedSource>) -> Result<ExitCode, E
     } else {
         Room::ForWords
     };
-    let mut chosen = choose(&hierarchies, &once.target, room).await?;
-    let whereabouts = leave(&hierarchies, &chosen.cgroup, left);
+    let chosen = choose(&hierarchies, &once.target, room).await?;
+    // It may have been waited for.
+    if asked.is_some()
+        && let Some(snapshot) = client::once(socket, Target::CgroupId(chosen.cgroup.id()), once.window).await
+    {
+        return tell(once, &snapshot);
+    }
+    measure(once, &hierarchies, left, chosen, signals, force).await
+}
+
+/// Answers with what the agent said.
+fn tell(once: &Once, snapshot: &RawValue) -> Result<ExitCode, Error> {
+    let answer = if once.json {
+        format!("{snapshot}\n")
+    } else {
+        text::summary(&client::understood(snapshot)?)
+    };
+    // A reader that has gone is success.
+    let _ = out::tell(&answer)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure(
+    once: &Once,
+    hierarchies: &Hierarchies,
+    left: Option<Left>,
+    mut chosen: Chosen,
+    signals: Signals,
+    force: Option<ForcedSource>,
+) -> Result<ExitCode, Error> {
+    let whereabouts = leave(hierarchies, &chosen.cgroup, left);
     chosen.told.own_processes = whereabouts.own;
     chosen.stand_in = whereabouts.stand_in();
-    let mut meter = Meter::begin(&hierarchies, chosen, force)?;
+    let mut meter = Meter::begin(hierarchies, chosen, force)?;
     // Of a measurement that cannot begin, its failure alone is told.
     if let Some(reason) = &whereabouts.reason {
         out::tell_aside(&text::cannot_leave(reason));
