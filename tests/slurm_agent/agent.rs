@@ -12,7 +12,7 @@ use support::slurm::{JobId, PROGRAM_DIRS, Slurm};
 use tempfile::TempDir;
 
 /// What a job has beside a workload: page tables, the workload's own footprint, shells, and a daemon for each step.
-const BESIDE: u64 = 6 * MIB;
+pub const BESIDE: u64 = 6 * MIB;
 
 /// An agent beside a Slurm. Dropped, it and its programs are gone.
 pub struct Agent {
@@ -65,6 +65,7 @@ impl Agent {
         command.env("PATH", self.path("bin"));
         command.arg("--records").arg(self.path("jobs"));
         command.arg("--pin-dir").arg(self.path("bpf/pins"));
+        command.arg("--openmetrics").arg(self.path("sw-bpf.prom"));
         let child = command.stdin(Stdio::null()).stderr(told).spawn();
         self.child = Some(child.expect("sw-bpf starts"));
         wait_until("the agent", || self.ready() > before);

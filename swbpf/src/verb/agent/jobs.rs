@@ -309,6 +309,7 @@ impl Job {
         }
         let has_kill = notices.iter().any(|notice| notice.what == What::Victim);
         let heard = self.meter.heed(notices);
+        metrics::take(self);
         self.read(heard);
         // What the kernel holds no more.
         if has_kill || self.meter.has_gone() {

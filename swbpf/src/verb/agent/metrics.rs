@@ -29,8 +29,10 @@ pub use windows::{Reader, Windows, sample};
 const EVERY: Duration = Duration::from_secs(15);
 /// Parts of the window of the file: whoever reads it each minute misses none.
 const PARTS: u64 = 7;
-/// An answer is given again within this: reading faster tells nothing more, and costs.
+/// An answer is given again within this: any process of the host may ask, and each answer costs.
 const SAME: Duration = Duration::from_millis(200);
+/// Answers, and versions of the file because jobs come and go, may each take one part in this many of the time.
+const SHARE: u32 = 20;
 /// Questions that wait to be taken.
 const ASKS: usize = 16;
 
@@ -39,9 +41,11 @@ pub struct Metrics {
     file: Option<TextFile>,
     /// When the next part of the file's window begins.
     next_part: Instant,
+    /// When it may be written before that.
+    next_version: Instant,
     asks: (mpsc::Sender<Ask>, mpsc::Receiver<Ask>),
-    /// The last answer by HTTP, and when it was given.
-    last: Option<(Instant, Format, Answer)>,
+    /// The last answer by HTTP in each format, and until when it is given again.
+    last: [Option<(Instant, Answer)>; 2],
 }
 
 impl Metrics {
@@ -57,8 +61,9 @@ impl Metrics {
         Ok(Self {
             file: asked.openmetrics.as_deref().map(TextFile::open).transpose()?,
             next_part: Instant::now() + EVERY,
+            next_version: Instant::now(),
             asks,
-            last: None,
+            last: [None, None],
         })
     }
 
@@ -82,10 +87,8 @@ impl Metrics {
 
     fn numbers(&mut self, format: Format, jobs: &mut Jobs) -> Result<Answer, Error> {
         let now = Instant::now();
-        if let Some((at, of, answer)) = &self.last
-            && *of == format
-            && now.duration_since(*at) < SAME
-        {
+        let last = &self.last[format as usize];
+        if let Some((_, answer)) = last.as_ref().filter(|(until, _)| now < *until) {
             return Ok(answer.clone());
         }
         let (samples, agent) = jobs.samples(Reader::Http)?;
@@ -93,7 +96,8 @@ impl Metrics {
             text: Bytes::from(openmetrics::text(&samples, &agent, format)),
             part: jobs.begin_part(Reader::Http),
         };
-        self.last = Some((now, format, answer.clone()));
+        let until = Instant::now() + SAME.max(now.elapsed() * SHARE);
+        self.last[format as usize] = Some((until, answer.clone()));
         Ok(answer)
     }
 
@@ -102,16 +106,20 @@ impl Metrics {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let is_time = Instant::now() >= self.next_part;
-        if !(std::mem::take(&mut jobs.have_changed) || is_time) {
+        let now = Instant::now();
+        let is_time = now >= self.next_part;
+        let may_be_earlier = jobs.have_changed && now >= self.next_version;
+        if !(is_time || may_be_earlier) {
             return Ok(());
         }
+        jobs.have_changed = false;
         let (samples, agent) = jobs.samples(Reader::File)?;
         if let Some(error) = file.write(&openmetrics::text(&samples, &agent, file.format)) {
             note(&format!("metrics: {error}; it is tried again"));
         }
+        self.next_version = Instant::now() + now.elapsed() * SHARE;
         if is_time {
-            self.next_part = Instant::now() + EVERY;
+            self.next_part = now + EVERY;
             let part = jobs.begin_part(Reader::File);
             jobs.windows
                 .forget_before(Reader::File, (part + 1).saturating_sub(PARTS));

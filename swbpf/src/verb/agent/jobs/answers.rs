@@ -8,7 +8,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use super::{Job, Jobs};
+use super::{Job, Jobs, metrics::take};
 use crate::{
     fold::Reading,
     job::id::{JobId, JobRef},
@@ -119,6 +119,7 @@ impl Jobs {
             let looked = self.probe.borrow().look();
             let read = looked.and_then(|()| job.meter.refresh());
             read.map_err(|error| Refusal::new(Reason::Failed, error.to_string()))?;
+            take(job);
         }
         Ok(job)
     }

@@ -113,7 +113,7 @@ pub(super) fn readers(asked: &cli::Agent) -> Vec<Reader> {
     file.into_iter().chain(http).collect()
 }
 
-/// Takes the maxima of the last look.
+/// Takes the maxima of the last reading: after each, since the next one has the buckets since then alone.
 pub(super) fn take(job: &mut Job) {
     if let Some((highs, held)) = job.highs.as_mut().zip(job.meter.fold().last().kernel.as_ref()) {
         highs.take(held);

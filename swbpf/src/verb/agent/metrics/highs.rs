@@ -46,8 +46,11 @@ impl Highs {
         }
     }
 
-    /// Takes what the slot holds now.
+    /// Takes what the slot held at a reading, with the buckets since the reading before; one that is no newer tells nothing.
     pub fn take(&mut self, held: &KernelReading) {
+        if held.slot.read_ns <= self.seen_ns {
+            return;
+        }
         let high = self.high_since(held);
         for parts in &mut self.of {
             if let Some((_, most)) = parts.back_mut() {
@@ -190,6 +193,16 @@ mod tests {
         let mut highs = Highs::begin(&read(&peak, SECOND_NS), true, [0, 0]);
         highs.take(&read(&peak, 9 * SECOND_NS));
         assert_eq!(highs.of(Reader::Http, 0), Some(700));
+    }
+
+    #[test]
+    fn a_reading_that_is_no_newer_tells_nothing() {
+        let changes = [(0, 900), (SECOND_NS, 5)];
+        let mut highs = Highs::begin(&read(&changes, SECOND_NS / 2), true, [0, 0]);
+        highs.take(&read(&changes, 2 * SECOND_NS));
+        highs.begin_part(Reader::Http, 1, 1);
+        highs.take(&read(&changes, SECOND_NS / 2));
+        assert_eq!(highs.of(Reader::Http, 1), Some(5));
     }
 
     #[test]
