@@ -1,7 +1,5 @@
 //! The jobs as they are told to those who collect metrics.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Job, Jobs, ROOM};
@@ -60,7 +58,6 @@ impl Jobs {
         let (targets, below) = probe.slots_in_use();
         let told = |misses: u64| (!losses.is_untold).then_some(misses);
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let timed = self.windows.timed;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let failing = self.by_slot.values().filter(|job| job.lines.is_failing());
@@ -68,7 +65,7 @@ impl Jobs {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             kernel: self.probes.kernel.clone(),
             rung: self.probes.rung.clone(),
-            started_seconds: now.as_secs_f64() - seconds(self.windows.age_ns()),
+            started_seconds: self.windows.began.as_secs_f64(),
             jobs: self.by_slot.len() as u64,
             jobs_left_out: unread + self.windows.dropped(reader),
             records_failing: failing.count() as u64 + self.unwritten.count(),

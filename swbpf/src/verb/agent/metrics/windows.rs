@@ -1,6 +1,9 @@
 //! The windows of those who read metrics, and the targets that ended in them.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use super::highs::Highs;
 use crate::{
@@ -82,7 +85,8 @@ struct Ended {
 
 /// All that is kept for the readers beside the targets.
 pub struct Windows {
-    begin_ns: u64,
+    /// When they began, since 1970: told as the start of the agent.
+    pub began: Duration,
     of: [Window; Reader::COUNT],
     ended: VecDeque<Ended>,
     /// Those who are there.
@@ -98,7 +102,7 @@ impl Windows {
     pub fn new(readers: Vec<Reader>) -> Self {
         let now_ns = monotonic_ns();
         Self {
-            begin_ns: now_ns,
+            began: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             of: [Window::new(now_ns), Window::new(now_ns)],
             ended: VecDeque::new(),
             readers,
@@ -126,11 +130,6 @@ impl Windows {
     /// How long that is ago.
     pub fn length_ns(&self, reader: Reader) -> u64 {
         monotonic_ns().saturating_sub(self.begin_ns(reader))
-    }
-
-    /// How long ago all began.
-    pub fn age_ns(&self) -> u64 {
-        monotonic_ns().saturating_sub(self.begin_ns)
     }
 
     /// Begins a part of a reader's window; its number.
