@@ -15,7 +15,7 @@ mod writer;
 
 pub use acl::listed;
 pub use dir::Dir;
-pub use find::{Found, find};
+pub use find::{Found, Match, find, matches};
 pub use keeper::Keeper;
 pub use last::{Last, Untold};
 pub use list::{Filter, View, list, state};

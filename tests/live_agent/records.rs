@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use support::command::{failure, output, sw_bpf};
-use support::measure::wait_until;
+use support::measure::{MIB, cgroup_below, own_cgroup, wait_until};
 use support::need_bpf;
+use swbpf::job::cgroup::Hierarchies;
 use swbpf::snapshot::{JobState, Kind, Listing, Snapshot};
 
-use super::node::{Node, check_peak};
-use support::measure::MIB;
+use super::node::{Job, Node, check_peak};
 
 /// A disk that is full is told once, and the record is whole when there is room again.
 #[test]
@@ -145,4 +145,31 @@ fn what_was_recorded_is_listed_and_shown() {
     check_peak(&summary, 20 * MIB);
     assert_eq!(peak, summary.memory.needed_peak_bytes);
     assert!(ask(&["show", "cgroup-one"]).contains("Peak memory"));
+}
+
+/// Children of one name in two watched cgroups do not get into each other's record.
+#[test]
+fn cgroups_of_one_name_have_records_of_their_own() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    let other = own_cgroup();
+    let other = other.cgroup().path();
+    node.start_as(node.command().arg("--watch").arg(other));
+    let hierarchies = Hierarchies::detect().expect("a hierarchy");
+    let first = node.job("same.1");
+    node.wait_for_line("cgroup-same_1");
+    let path = cgroup_below(other, "same.1");
+    let cgroup = hierarchies.cgroup_at(&path).expect("a cgroup");
+    let second = Job { cgroup };
+    node.wait_for_line("cgroup-same_1-2");
+    first.run(&["anon", "--size", "20M", "--hold-ms", "5"]);
+    node.kill();
+    second.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    node.start_as(node.command().arg("--watch").arg(other));
+    first.remove();
+    second.remove();
+    check_peak(&node.summary("cgroup-same_1"), 20 * MIB);
+    check_peak(&node.summary("cgroup-same_1-2"), 40 * MIB);
 }

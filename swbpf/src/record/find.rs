@@ -104,15 +104,19 @@ fn search(
     }
 }
 
-enum Match {
+/// Whether a job is what is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
     /// It is the job.
     Is,
     /// It is of the array or the heterogeneous job that is named.
     IsPart,
+    /// It is another.
     None,
 }
 
-fn matches(wanted: &JobRef, job: &Job) -> Match {
+/// Whether `job` is what `wanted` names.
+pub fn matches(wanted: &JobRef, job: &Job) -> Match {
     let component = job.het_job_id.zip(job.het_job_offset);
     let task = job.array_job_id.zip(job.array_task_id);
     let (is, is_part) = match wanted {

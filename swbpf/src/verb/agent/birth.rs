@@ -18,6 +18,7 @@ use crate::{
         id::JobId,
     },
     probe::{Top, Watch},
+    record::RecordName,
     snapshot::TargetKind,
     verb::target::{Chosen, OfJob, told},
 };
@@ -218,10 +219,15 @@ fn other(cgroup: Cgroup, from_birth: bool) -> Born {
         }
     };
     let name: String = last.chars().take(MAX_NAME).map(plain).collect();
+    let mut name = format!("cgroup-{name}");
+    // Such is the name of an earlier run.
+    if RecordName::of_file(&format!("{name}.jsonl")).is_none_or(|record| record.run != 0) {
+        name = name.replace('.', "_");
+    }
     Born {
         uid: None,
         id: None,
-        name: format!("cgroup-{name}"),
+        name,
         chosen: Chosen {
             told: told(&cgroup, TargetKind::Cgroup, None, None),
             slurm: SlurmJob::default(),

@@ -13,7 +13,8 @@ use crate::{
     fold::Reading,
     job::id::{JobId, JobRef},
     probe::{SlotId, monotonic_ns},
-    snapshot::{self, Kind, Snapshot},
+    record::{Match, matches},
+    snapshot::{Kind, Snapshot},
     verb::agent::server::Peer,
     wire::{Reason, Refusal, Target},
 };
@@ -126,30 +127,35 @@ impl Jobs {
 
     /// The one job that is meant, of those that the client may see.
     fn find(&self, peer: &Peer, target: &Target) -> Result<SlotId, Refusal> {
-        let is_meant: Box<dyn Fn(&Job) -> bool> = match target {
-            Target::CgroupId(id) => Box::new(move |job| job.cgroup_id == *id),
-            Target::Job(id) => {
-                let id: JobId = id.parse().map_err(|error| {
-                    Refusal::new(
-                        Reason::Malformed,
-                        format!("the request is not understood: {error}"),
-                    )
-                })?;
-                if id.step.is_some() {
-                    return Err(absent());
-                }
-                Box::new(move |job| job.is_meant_by(&id.job))
-            }
+        let asked = match target {
+            Target::CgroupId(_) => None,
+            Target::Job(id) => Some(id.parse::<JobId>().map_err(|error| {
+                Refusal::new(
+                    Reason::Malformed,
+                    format!("the request is not understood: {error}"),
+                )
+            })?),
         };
-        let mut meant = self
-            .by_slot
-            .iter()
-            .filter(|(_, job)| peer.may_see(job.lines.reader()) && is_meant(job))
-            .map(|(slot, _)| *slot);
-        match (meant.next(), meant.next()) {
-            (Some(slot), None) => Ok(slot),
-            (None, _) => Err(absent()),
-            (Some(_), Some(_)) => Err(Refusal::new(
+        let (mut found, mut parts) = (Vec::new(), Vec::new());
+        for (slot, job) in &self.by_slot {
+            if !peer.may_see(job.lines.reader()) {
+                continue;
+            }
+            let match_ = match (target, &asked) {
+                (Target::CgroupId(id), _) if job.cgroup_id == *id => Match::Is,
+                (_, Some(id)) if id.step.is_none() => job.matches(&id.job),
+                _ => Match::None,
+            };
+            match match_ {
+                Match::Is => found.push(*slot),
+                Match::IsPart => parts.push(*slot),
+                Match::None => {}
+            }
+        }
+        match if found.is_empty() { parts } else { found }[..] {
+            [slot] => Ok(slot),
+            [] => Err(absent()),
+            [..] => Err(Refusal::new(
                 Reason::Several,
                 "several jobs are meant: name one by its raw id, as `squeue --Format JobArrayID,JobID` lists them",
             )),
@@ -158,16 +164,13 @@ impl Jobs {
 }
 
 impl Job {
-    /// Whether `id` can mean it: by the id of its cgroup, or by what Slurm says of it.
-    fn is_meant_by(&self, id: &JobRef) -> bool {
-        let raw = self.lines.job.parse::<JobId>().is_ok_and(|own| own.job == *id);
-        raw || self
-            .meter
-            .fold()
-            .slurm()
-            .facts
-            .as_ref()
-            .is_some_and(|facts| is_of(facts, id))
+    /// Whether `id` means it: by the id of its cgroup, or by what Slurm says of it.
+    fn matches(&self, id: &JobRef) -> Match {
+        if self.lines.job.parse::<JobId>().is_ok_and(|own| own.job == *id) {
+            return Match::Is;
+        }
+        let facts = self.meter.fold().slurm().facts.as_ref();
+        facts.map_or(Match::None, |facts| matches(id, facts))
     }
 
     /// Tells those that follow it what is known by now.
@@ -188,22 +191,6 @@ impl Job {
                 }
             }
         }
-    }
-}
-
-fn is_of(facts: &snapshot::Job, id: &JobRef) -> bool {
-    match id {
-        JobRef::Raw(id) => [Some(facts.job_id), facts.array_job_id, facts.het_job_id].contains(&Some(*id)),
-        JobRef::ArrayTask { array, task } => {
-            (facts.array_job_id, facts.array_task_id) == (Some(*array), Some(*task))
-        }
-        JobRef::ArrayTasks { array, tasks } => {
-            facts.array_job_id == Some(*array) && facts.array_task_id.is_some_and(|task| tasks.contains(task))
-        }
-        JobRef::Component { leader, offset } => {
-            (facts.het_job_id, facts.het_job_offset) == (Some(*leader), Some(*offset))
-        }
-        JobRef::Sluid(sluid) => facts.sluid.as_deref() == Some(sluid.to_string().as_str()),
     }
 }
 

@@ -139,6 +139,22 @@ impl Jobs {
         }
     }
 
+    /// The name of the record of a job, where no other that runs has it: two nodes may share this host, and two watched cgroups
+    /// have children of one name.
+    fn free_name(&self, name: String) -> String {
+        let is_taken = |name: &str| self.by_slot.values().any(|job| job.lines.job == name);
+        if !is_taken(&name) {
+            return name;
+        }
+        let base = if name.starts_with("cgroup-") {
+            name
+        } else {
+            format!("cgroup-job_{name}")
+        };
+        let mut names = (2_u64..).map(|number| format!("{base}-{number}"));
+        names.find(|name| !is_taken(name)).unwrap_or(base)
+    }
+
     /// A target has a slot that is not measured yet.
     pub(super) fn born(&mut self, top: &Top) -> Result<(), Error> {
         if !self.probe().is_tracked(top.cgroup_id, top.slot) {
@@ -188,7 +204,7 @@ impl Jobs {
         let job = Job {
             meter,
             cgroup_id,
-            lines: Lines::of(name, uid),
+            lines: Lines::of(self.free_name(name), uid),
             pace: Pace::begin(Instant::now()),
             news: News::default(),
             has_news: false,
