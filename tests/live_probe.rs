@@ -147,6 +147,39 @@ fn cgroups_born_below_have_slots_of_their_own() {
     assert_eq!(of_tasks, busy, "all time is of a task");
 }
 
+/// Who looks at many targets looks for their slots once: what is born after that is seen in the next round, and a slot that was
+/// given back in between belongs to no one.
+#[test]
+fn a_round_has_what_was_there_when_it_began() {
+    if !need_bpf() {
+        return;
+    }
+    let own = own_cgroup();
+    let mut probe = Probe::load(&plan_here(), ROOM, None).expect("kernel programs");
+    let top = probe
+        .track(own.cgroup().id(), Start::default(), 2)
+        .expect("a slot");
+    let names = |probe: &Probe| -> Vec<String> {
+        let below = probe.below_one(top).expect("slots");
+        below.into_iter().map(|below| below.name).collect()
+    };
+    let early = cgroup_below(own.cgroup().path(), "early");
+    probe.begin_round().expect("a round");
+    let late = cgroup_below(own.cgroup().path(), "late");
+    assert_eq!((names(&probe), probe.targets()), (vec!["early".to_owned()], 1));
+    fs::remove_dir(&early).expect("an empty cgroup");
+    let mut gone = probe.below().expect("slots");
+    gone.retain(|below| below.gone_ns.is_some());
+    probe.release(&gone).expect("its slot");
+    assert_eq!(names(&probe), Vec::<String>::new());
+    probe.end_round();
+    assert_eq!(names(&probe), ["late"]);
+    fs::remove_dir(&late).expect("an empty cgroup");
+    probe.untrack(own.cgroup().id(), top).expect("its slot");
+    assert_eq!(probe.used_targets().count(), 0);
+    assert_eq!(probe.below().expect("slots"), []);
+}
+
 /// Slots that are given back are used again, from nothing; without one, a cgroup counts for the one above it.
 #[test]
 fn slots_below_are_used_again_and_their_lack_is_told() {

@@ -1,6 +1,7 @@
 //! An agent of its own.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -15,6 +16,19 @@ use crate::usage::Usage;
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What answers for Slurm, as of a version that has no JSON: each question is a process of its own, which is no part of the agent's cost.
+const SCONTROL: &str = "#!/bin/sh
+[ \"$1\" != --json ] || exit 1
+for id; do :; done
+echo \"JobId=$id JobName=cost
+   UserId=nobody(65534) GroupId=nogroup(65534) MCS_label=N/A
+   JobState=RUNNING Reason=None Dependency=(null)
+   RunTime=00:00:01 TimeLimit=00:20:00 TimeMin=N/A
+   SubmitTime=2026-01-01T00:00:00 StartTime=2026-01-01T00:00:00
+   Partition=main NodeList=node BatchHost=node
+   NumNodes=1 NumCPUs=1 NumTasks=1\"
+";
+
 /// It, and the directory of all that it makes. Dropped, both are gone.
 pub struct Node {
     dir: TempDir,
@@ -22,13 +36,16 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts it, and waits until it records. It finds no program of Slurm: those are no cost of its own.
+    /// Starts it, and waits until it records.
     pub fn start() -> Result<Self> {
         let dir = tempfile::tempdir().context("make a directory")?;
         let at = |name: &str| dir.path().join(name);
         for name in ["bpf", "bin"] {
             fs::create_dir(at(name)).context("make a directory")?;
         }
+        let scontrol = at("bin/scontrol");
+        fs::write(&scontrol, SCONTROL).context("write a program")?;
+        fs::set_permissions(&scontrol, Permissions::from_mode(0o755)).context("write a program")?;
         let mounted = Command::new("mount")
             .args(["-t", "bpf", "bpf"])
             .arg(at("bpf"))

@@ -8,7 +8,7 @@ use super::{Clock, Fold, Unknown};
 use crate::{job::cgroup::slurm::Role, snapshot::Job};
 
 /// What is known of the job that the target is or belongs to.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlurmJob {
     /// Its id as it is shown.
     pub job_id: Option<String>,

@@ -223,9 +223,11 @@ impl Fold {
         &self.below
     }
 
-    /// What Slurm says of the job has come to be known.
-    pub fn tell_job(&mut self, slurm: SlurmJob) {
+    /// What Slurm says of the job has come to be known; whether that is another thing than before.
+    pub fn tell_job(&mut self, slurm: SlurmJob) -> bool {
+        let is_new = self.subject.slurm != slurm;
         self.subject.slurm = slurm;
+        is_new
     }
 
     /// What Slurm says of the job.

@@ -225,9 +225,9 @@ impl Meter {
         self.counting.as_ref().is_some_and(told)
     }
 
-    /// What Slurm says of the job has come to be known.
-    pub fn tell_job(&mut self, slurm: SlurmJob) {
-        self.fold.tell_job(slurm);
+    /// What Slurm says of the job has come to be known; whether that is another thing than before.
+    pub fn tell_job(&mut self, slurm: SlurmJob) -> bool {
+        self.fold.tell_job(slurm)
     }
 
     /// The programs were timed for a while, by whoever shares them.

@@ -107,12 +107,12 @@ impl Jobs {
         if let Some(uid) = known.and_then(|facts| facts.uid) {
             job.lines.let_read(uid);
         }
-        job.meter.tell_job(SlurmJob {
+        let is_new = job.meter.tell_job(SlurmJob {
             job_id: Some(known.map_or(job.lines.job.clone(), |facts| facts.shown_id().to_string())),
             facts: known.map(|facts| facts::told(facts, None, &host)),
             why_no_facts: Some(why),
             started: known.and_then(|facts| facts.start),
         });
-        job.has_news = true;
+        job.has_news |= is_new;
     }
 }
