@@ -43,9 +43,14 @@ pub fn none(faults: &[String]) -> Result<()> {
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        let kind = entry.file_type()?;
+        // In a second work tree, `.git` is a file.
+        if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if kind.is_file() {
             found.push(entry.path());
-        } else if entry.file_type()?.is_dir() && !NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+        } else if kind.is_dir() {
             collect(&entry.path(), found)?;
         }
     }
