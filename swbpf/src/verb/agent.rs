@@ -57,9 +57,9 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     let admins = asked.admin_group.as_deref().map(group).transpose()?;
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
-    let mut metrics = Metrics::open(asked).await?;
     // While this process may still do all that it has to be started with.
     let calibrator = Calibrator::with_helper()?;
+    let mut metrics = Metrics::open(asked).await?;
     server::make_dir(run_dir(socket))?;
     let mut jobs = Jobs::begin(hierarchies, asked, run_dir(socket), force, calibrator)?;
     give_up_capabilities(&jobs).context("give up capabilities")?;
