@@ -15,9 +15,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::command::{apt_install, cargo, root, run as run_command, target_dir};
 use crate::tally::Tally;
+use crate::test::{PACKAGE as LIVE, STARTED};
 use report::Outcome;
 
 const PACKAGE: &str = "swbpf-fuzz";
+const ENGINE: &str = "swbpf-fuzz/engine";
 /// Names the target to its program.
 const TARGET: &str = "SWBPF_FUZZ_TARGET";
 /// The engine is in C++.
@@ -116,17 +118,22 @@ fn targets(asked: &[String]) -> Result<Vec<String>> {
     Ok(all)
 }
 
+/// Beside the packages of the live tests: cargo then chooses the same features of what they all depend on, and builds none of it
+/// again.
 fn build() -> Result<()> {
     let mut build = cargo();
-    build.args([
-        "build",
-        "--quiet",
-        "--release",
-        "--bins",
-        "--features=engine",
-        "--package",
-        PACKAGE,
-    ]);
+    build
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--bin",
+            PACKAGE,
+            "--package",
+            PACKAGE,
+        ])
+        .args(STARTED)
+        .args(["--package", LIVE, "--features", ENGINE]);
     run_command(build.env("RUSTC_WORKSPACE_WRAPPER", root().join("fuzz/rustc")))
 }
 
