@@ -181,7 +181,8 @@ fn a_job_that_ends_between_two_scrapes_is_scraped() {
     );
     // The scrape after that does not have it.
     assert!(peaks.len() <= 3, "{peaks:?}");
-    let there = prometheus.query("swbpf_job_info").expect("an answer");
+    let own = format!("{WINDOW_PEAK}{{cgroup=\"{}\"}}", job.cgroup.path().display());
+    let there = prometheus.query(&own).expect("an answer");
     assert_eq!(there["data"]["result"].as_array().map(Vec::len), Some(0));
 }
 
