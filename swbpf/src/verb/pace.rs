@@ -11,11 +11,16 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// Looks come a second apart, more or less.
 const HALF_A_LOOK: Duration = Duration::from_millis(500);
 
+/// Lines of one record may take one part in this many of the time: one of thousands of steps takes long.
+const SHARE: u32 = 20;
+
 /// When the record has a line.
 #[derive(Debug)]
 pub struct Pace {
     begin: Instant,
     last: Instant,
+    /// Until when there is none, whatever has happened.
+    rests_until: Instant,
 }
 
 impl Pace {
@@ -24,7 +29,18 @@ impl Pace {
         Self {
             begin: now,
             last: now,
+            rests_until: now,
         }
+    }
+
+    /// Whether the last line took so long that there is none at `now`.
+    pub fn rests(&self, now: Instant) -> bool {
+        now < self.rests_until
+    }
+
+    /// A line of `now` took so long.
+    pub fn took(&mut self, now: Instant, time: Duration) {
+        self.rests_until = now + time * SHARE;
     }
 
     /// Whether a look at `now` is to have a line.
@@ -89,6 +105,15 @@ mod tests {
         (1..=seconds)
             .filter(|second| pace.takes_line(begin + Duration::from_secs(*second)))
             .collect()
+    }
+
+    #[test]
+    fn a_line_that_took_long_is_rested_from() {
+        let begin = Instant::now();
+        let mut pace = Pace::begin(begin);
+        pace.took(begin, Duration::from_millis(100));
+        assert!(pace.rests(begin + Duration::from_secs(1)));
+        assert!(!pace.rests(begin + Duration::from_secs(2)));
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Jobs {
             };
             if matches!(has_ended, Ok(true)) {
                 ended.push(*slot);
-            } else if job.has_news || job.pace.is_due(now) {
+            } else if (job.has_news || job.pace.is_due(now)) && !job.pace.rests(now) {
                 wanted.push(Turn {
                     last: job.pace.last(),
                     has_news: job.has_news,
@@ -99,7 +99,9 @@ impl Jobs {
             let looked = job.look(has_line, &self.records, &self.states);
             job.read(looked);
             if has_line {
-                self.turns.took(turn, spent_since(begin_ns));
+                let spent = spent_since(begin_ns);
+                self.turns.took(turn, spent);
+                job.pace.took(now, spent);
             }
         }
         ended
