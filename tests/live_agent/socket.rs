@@ -308,3 +308,23 @@ fn who_follows_a_job_outlives_the_agent() {
     let last = record(&path).pop().expect("a line");
     check_peak(&serde_json::from_value(last).expect("a snapshot"), 40 * MIB);
 }
+
+/// A limit that is set, or changed, when the job is there is told from then on.
+#[test]
+fn a_limit_that_comes_later_is_told() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = open_node();
+    node.start();
+    let job = node.job("limited");
+    node.wait_for_line("cgroup-limited");
+    let dir = job.cgroup.path();
+    let file = ["memory.max", "memory.limit_in_bytes"].map(|name| dir.join(name));
+    let file = file.iter().find(|file| file.exists()).expect("a limit");
+    for mib in [300, 200] {
+        fs::write(file, (mib * MIB).to_string()).expect("a limit");
+        let told = once(&node, ROOT, &job, &["--window", "0.05"]);
+        assert_eq!(told["memory"]["limit_bytes"], mib * MIB);
+    }
+}

@@ -369,6 +369,10 @@ impl Meter {
     fn reading(&mut self) -> Result<Reading, Error> {
         let targets = self.probe().map_or(1, |probe| probe.targets());
         self.scanner.share_with(targets);
+        // Slurm sets it when the cgroup is there, and whoever may can change it at any time.
+        if self.cgroup.exists() {
+            self.limits = limit_levels(&self.cgroup);
+        }
         reading(
             &self.cgroup,
             self.counting.as_ref(),
