@@ -6,7 +6,7 @@ mod gather;
 mod rules;
 mod text;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use jiff::Timestamp;
 use schemars::Schema;
@@ -19,9 +19,13 @@ use crate::{
 use diagnosis::{Diagnosis, DiagnosisKind, SCHEMA_VERSION, Verdict};
 use facts::Facts;
 
-/// Looks at this host and says what it found; the exit code is that of the worst verdict.
-pub async fn doctor(asked: &cli::Doctor, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
-    let diagnosis = diagnose(&gather::facts(force).await, Timestamp::now());
+/// Looks at this host, and for its agent at `socket`, and says what it found; the exit code is that of the worst verdict.
+pub async fn doctor(
+    asked: &cli::Doctor,
+    socket: &Path,
+    force: Option<ForcedSource>,
+) -> Result<ExitCode, Error> {
+    let diagnosis = diagnose(&gather::facts(socket, force).await, Timestamp::now());
     let answer = if asked.json {
         json::line(&diagnosis)?
     } else {

@@ -78,7 +78,7 @@ pub fn perform(invocation: &Invocation) -> Result<ExitCode, Error> {
             Verb::Agent(asked) => agent::agent(asked, socket, force).await,
             Verb::Show(asked) => show::show(asked, socket).await,
             Verb::List(asked) => list::list(asked, socket).await,
-            Verb::Doctor(asked) => doctor::doctor(asked, force).await,
+            Verb::Doctor(asked) => doctor::doctor(asked, socket, force).await,
         }
     })
 }

@@ -254,7 +254,7 @@ fn a_hierarchy_that_counts_memory_is_missed() {
 }
 
 #[test]
-fn what_this_version_does_without_is_told() {
+fn what_is_done_without_is_told() {
     if !need_bpf() {
         return;
     }

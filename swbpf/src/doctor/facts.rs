@@ -25,8 +25,8 @@ pub struct Facts {
     pub slurm: Result<slurm::Settings, slurm::Unknown>,
     /// GPUs of NVIDIA.
     pub gpus: Gpus,
-    /// What is at the path of the node agent's socket.
-    pub agent: Known<AtPath>,
+    /// The node's agent.
+    pub agent: Agent,
 }
 
 /// The machine and its kernel.
@@ -196,13 +196,30 @@ pub enum Library {
     },
 }
 
-/// What is at a path.
+/// The node's agent.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Where it is met.
+    pub socket: PathBuf,
+    /// Who is met there.
+    pub met: Known<Met>,
+}
+
+/// Who is met at the path of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtPath {
-    /// Nothing.
+pub enum Met {
+    /// There is nothing at the path.
     Nothing,
-    /// A socket.
-    Socket,
-    /// Something else.
-    Other,
+    /// There is something that is no socket.
+    NoSocket,
+    /// There is a socket at which nobody listens: who made it has ended.
+    Nobody,
+    /// An agent that answers.
+    Agent,
+    /// An agent that speaks another version.
+    OtherVersion,
+    /// Somebody who does not answer in time.
+    Silent,
+    /// Somebody whose answer is not that of an agent.
+    Odd,
 }

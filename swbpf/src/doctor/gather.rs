@@ -1,14 +1,13 @@
 //! Reads the facts. Each read is bounded in length, each call of a program or a library in time; what fails has its reason.
 
+mod agent;
 mod gpus;
 mod programs;
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::facts::{AtPath, Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy, Refusal};
+use super::facts::{Bpf, Cgroups, Facts, Jobs, Known, Machine, MemoryHierarchy, Refusal};
 use crate::cli::ForcedSource;
 use crate::error::{Error, NO_PROC};
 use crate::job::cgroup::{Cgroup, CgroupError, Controller, Hierarchies, OwnCgroup, Version};
@@ -18,8 +17,6 @@ use crate::kernel::support;
 
 /// The kernel's description of its own types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Where the node's agent listens.
-pub const AGENT_SOCKET: &str = "/run/sw-bpf/agent.sock";
 
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 /// The mode stands in brackets, as `none voluntary (full)`.
@@ -34,8 +31,8 @@ const MAX_VALUE: u64 = 4096;
 /// Longest table of mounts.
 const MAX_MOUNTS: u64 = 64 << 20;
 
-/// Reads them all; the programs are tried by the kind of hook that is asked for, else by the best.
-pub async fn facts(force: Option<ForcedSource>) -> Facts {
+/// Reads them all; the programs are tried by the kind of hook that is asked for, else by the best. The agent is met at `socket`.
+pub async fn facts(socket: &Path, force: Option<ForcedSource>) -> Facts {
     let mut kernel = support::Facts::gather();
     let bpf = bpf(&kernel);
     let hierarchies = Hierarchies::detect();
@@ -52,7 +49,7 @@ pub async fn facts(force: Option<ForcedSource>) -> Facts {
         run: run(hierarchies),
         slurm: Slurm::default().settings().await,
         gpus: gpus::gpus(),
-        agent: at_path(Path::new(AGENT_SOCKET)),
+        agent: agent::agent(socket).await,
     }
 }
 
@@ -178,17 +175,10 @@ fn bpf_mounts(table: &[u8]) -> Vec<PathBuf> {
     points.collect()
 }
 
-fn at_path(path: &Path) -> Known<AtPath> {
-    match fs::metadata(path) {
-        Ok(found) if found.file_type().is_socket() => Ok(AtPath::Socket),
-        Ok(_) => Ok(AtPath::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AtPath::Nothing),
-        Err(error) => Err(cannot_read(&path.to_string_lossy(), &error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::job::cgroup::fake::FakeHost;
 
@@ -243,18 +233,6 @@ mod tests {
         let table = b"36 35 0:32 / /sys/fs/bpf rw,nosuid shared:9 - bpf bpf rw,mode=700\n\
             37 35 0:33 / /tmp/bpf rw - tmpfs bpf rw\n\n - bpf \nx";
         assert_eq!(bpf_mounts(table), [PathBuf::from("/sys/fs/bpf")]);
-    }
-
-    #[test]
-    fn a_socket_is_told_from_a_file() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("x");
-        assert_eq!(at_path(&path), Ok(AtPath::Nothing));
-        fs::write(&path, "").expect("a file");
-        assert_eq!(at_path(&path), Ok(AtPath::Other));
-        fs::remove_file(&path).expect("gone");
-        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
-        assert_eq!(at_path(&path), Ok(AtPath::Socket));
     }
 
     #[test]

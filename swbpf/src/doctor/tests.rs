@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::facts::{AtPath, Known};
 use super::rules::tests::good;
 use super::*;
 use crate::job::slurm::Unknown;
@@ -38,7 +37,8 @@ fn hostile(text: &str) -> Facts {
         driver: reason(),
         names: vec![reason(); 64],
     };
-    facts.agent = Known::<AtPath>::Err(reason());
+    facts.agent.socket = reason().into();
+    facts.agent.met = Err(reason());
     facts
 }
 

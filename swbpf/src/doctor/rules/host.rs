@@ -1,9 +1,12 @@
 //! What else there is on this host.
 
 use crate::doctor::diagnosis::{Check, Topic, Verdict};
-use crate::doctor::facts::{AtPath, Bpf, Gpus, Known, Library, Machine};
-use crate::doctor::gather::AGENT_SOCKET;
+use crate::doctor::facts::{Agent, Bpf, Gpus, Library, Machine, Met};
 use crate::out::units::{bytes, duration};
+use crate::wire;
+
+/// Where bpffs is mounted by custom, and the agent keeps its programs.
+const BPFFS: &str = "/sys/fs/bpf";
 
 /// Clocks that are read through a device, which takes microseconds, or that only tick.
 const SLOW_CLOCKS: [&str; 4] = ["acpi_pm", "hpet", "jiffies", "refined-jiffies"];
@@ -53,19 +56,58 @@ pub fn bpffs(bpf: &Bpf) -> Check {
         }
         Err(reason) => reason.clone(),
     };
-    let means = "this version of sw-bpf does without: its programs end with it";
+    let means = match &bpf.file_systems {
+        Ok(points) if points.is_empty() => format!(
+            "`sw-bpf agent` cannot start: it keeps its programs there; `mount -t bpf bpf {BPFFS}`. All else does without"
+        ),
+        Ok(points) if !points.iter().any(|point| point.as_os_str() == BPFFS) => format!(
+            "`sw-bpf agent` cannot start without a `--pin-dir` in it: it keeps its programs in {BPFFS}; \
+             `mount -t bpf bpf {BPFFS}`. All else does without"
+        ),
+        _ => "`sw-bpf agent` keeps its programs there: counting goes on when it ends".to_owned(),
+    };
     Check::new(Topic::Bpffs, Verdict::Ok, found, means)
 }
 
-pub fn agent(agent: &Known<AtPath>) -> Check {
-    let found = match agent {
-        Ok(AtPath::Nothing) => format!("none: there is no {AGENT_SOCKET}"),
-        Ok(AtPath::Socket) => format!("a socket in {AGENT_SOCKET}"),
-        Ok(AtPath::Other) => format!("{AGENT_SOCKET} is no socket"),
-        Err(reason) => reason.clone(),
-    };
-    let means = "this version of sw-bpf asks none: each measures by itself";
-    Check::new(Topic::Agent, Verdict::Ok, found, means)
+pub fn agent(agent: &Agent) -> Check {
+    const NONE: &str = "each command measures for itself, and no job is recorded; `sw-bpf agent` records all from their \
+                        birth (docs/agent.md)";
+    const BESIDE: &str = "each command measures for itself; it is not known whether jobs are recorded";
+    let at = agent.socket.display();
+    let told = |verdict, found: String, means: &str| Check::new(Topic::Agent, verdict, found, means);
+    let degraded =
+        |found: String, means: &str, change: &str| told(Verdict::Degraded, found, means).change(change);
+    match &agent.met {
+        Ok(Met::Agent) => told(
+            Verdict::Ok,
+            format!("it answers at {at}, version {} of its requests", wire::VERSION),
+            "jobs are recorded from their birth, and their users see them without a privilege",
+        ),
+        Ok(Met::Nothing) => told(Verdict::Ok, format!("none: there is no {at}"), NONE),
+        Ok(Met::NoSocket) => told(Verdict::Ok, format!("none: {at} is no socket"), NONE),
+        Ok(Met::Nobody) => degraded(
+            format!("none: nobody listens at {at}, its agent has ended"),
+            "each command measures for itself; records go on when the next agent starts",
+            "start it: `systemctl start sw-bpf-agent`, or `sw-bpf agent`",
+        ),
+        Ok(Met::OtherVersion) => degraded(
+            format!("at {at}, of another version"),
+            "it records jobs; each command of this version measures for itself",
+            "use the sw-bpf that it was started from, or install this one for it and restart it: \
+             `systemctl restart sw-bpf-agent`",
+        ),
+        Ok(Met::Silent) => degraded(
+            format!("who listens at {at} does not answer within 1 s"),
+            BESIDE,
+            "see what it does (`journalctl -u sw-bpf-agent`), and restart it: `systemctl restart sw-bpf-agent`",
+        ),
+        Ok(Met::Odd) => degraded(
+            format!("who listens at {at} is no agent of sw-bpf"),
+            BESIDE,
+            "see who it is (`ss -xlp`), end it, and start the agent: `systemctl start sw-bpf-agent`, or `sw-bpf agent`",
+        ),
+        Err(reason) => told(Verdict::Unknown, reason.clone(), BESIDE),
+    }
 }
 
 pub fn preemption(machine: &Machine) -> Check {

@@ -75,7 +75,10 @@ pub fn good() -> Facts {
             device_files: Ok(0),
             library: Library::Absent,
         },
-        agent: Ok(AtPath::Nothing),
+        agent: Agent {
+            socket: PathBuf::from("/run/sw-bpf/agent.sock"),
+            met: Ok(Met::Agent),
+        },
     }
 }
 

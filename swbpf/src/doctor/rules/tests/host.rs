@@ -48,13 +48,50 @@ fn a_gpu_needs_the_library_and_a_library_that_is_spoilt_is_told() {
 }
 
 #[test]
-fn what_this_version_does_without_is_a_fact() {
-    let check = told(Topic::Bpffs, |facts| facts.bpf.file_systems = Ok(Vec::new()));
+fn without_bpffs_the_agent_alone_cannot_start() {
+    let bpffs = |points: Known<Vec<PathBuf>>| told(Topic::Bpffs, |facts| facts.bpf.file_systems = points);
+    let check = bpffs(Ok(Vec::new()));
     assert_told(&check, Verdict::Ok, "not mounted", None);
-    let check = told(Topic::Agent, |facts| facts.agent = Ok(AtPath::Socket));
-    assert_told(&check, Verdict::Ok, "a socket in /run/sw-bpf/agent.sock", None);
-    let check = told(Topic::Agent, |facts| facts.agent = Ok(AtPath::Other));
-    assert_told(&check, Verdict::Ok, "no socket", None);
+    assert!(
+        check.means.contains("`mount -t bpf bpf /sys/fs/bpf`"),
+        "{check:?}"
+    );
+    let check = bpffs(Ok(vec![PathBuf::from("/mnt")]));
+    assert_told(&check, Verdict::Ok, "mounted on /mnt", None);
+    assert!(check.means.contains("--pin-dir"), "{check:?}");
+    let check = bpffs(Ok(vec![PathBuf::from("/mnt"), PathBuf::from("/sys/fs/bpf")]));
+    assert_told(&check, Verdict::Ok, "mounted on /mnt, /sys/fs/bpf", None);
+    assert!(!check.means.contains("cannot"), "{check:?}");
+    assert_told(&bpffs(Err(cannot())), Verdict::Ok, "may not be read", None);
+}
+
+#[test]
+fn no_agent_is_a_fact_and_one_that_does_not_answer_is_told() {
+    let agent = |met: Known<Met>| {
+        told(Topic::Agent, |facts| {
+            facts.agent.socket = PathBuf::from("/x/agent.sock");
+            facts.agent.met = met;
+        })
+    };
+    let answers = agent(Ok(Met::Agent));
+    assert_told(&answers, Verdict::Ok, "answers at /x/agent.sock, version 1", None);
+    for (met, found) in [
+        (Met::Nothing, "there is no /x/agent.sock"),
+        (Met::NoSocket, "/x/agent.sock is no socket"),
+    ] {
+        let check = agent(Ok(met));
+        assert_told(&check, Verdict::Ok, found, None);
+        assert!(check.means.contains("docs/agent.md"), "{check:?}");
+    }
+    for (met, found, change) in [
+        (Met::Nobody, "nobody listens at /x/agent.sock", "start"),
+        (Met::OtherVersion, "another version", "restart"),
+        (Met::Silent, "within 1 s", "journalctl"),
+        (Met::Odd, "no agent", "ss -xlp"),
+    ] {
+        assert_told(&agent(Ok(met)), Verdict::Degraded, found, Some(change));
+    }
+    assert_told(&agent(Err(cannot())), Verdict::Unknown, "may not be read", None);
 }
 
 #[test]
