@@ -282,6 +282,8 @@ fn refuse(kind: ErrorKind, refusal: &str) -> Error {
 /// The commands, for whoever typed another word.
 const VERBS: &str = "run, attach, show, list, agent, doctor";
 
+/// Where the agent is met.
+pub const SOCKET: &str = "/run/sw-bpf/agent.sock";
 /// Where the agent keeps its records.
 pub const DIR: &str = "/var/lib/sw-bpf/jobs";
 

@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 pub use cause::is_for_too_many_files;
 use way::way_to_command;
-pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities};
+pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities, way_to_own_directory};
 use words::lines;
 pub use words::one_line;
 

@@ -4,6 +4,7 @@ mod below;
 mod census;
 mod climb;
 mod drain;
+mod home;
 mod load;
 mod losses;
 mod maps;
@@ -17,6 +18,7 @@ mod view;
 
 pub use below::{Below, Top};
 pub use drain::{BucketReading, Ended, Histograms, PeakReading, Peek, SlotReading};
+pub use home::Home;
 pub use load::{Floor, Probe, Room};
 pub use losses::Losses;
 pub use notice::{LimitHit, Notice, What};

@@ -173,3 +173,113 @@ fn cgroups_of_one_name_have_records_of_their_own() {
     check_peak(&node.summary("cgroup-same_1"), 20 * MIB);
     check_peak(&node.summary("cgroup-same_1-2"), 40 * MIB);
 }
+
+/// What is in the directory of the pins and is none is neither removed nor used, and nor is one of another file system.
+#[test]
+fn a_directory_of_pins_that_is_not_its_own_is_refused() {
+    if !need_bpf() {
+        return;
+    }
+    let node = Node::new();
+    let plain = node.dir("plain");
+    let (precious, pin) = (plain.join("precious/file"), node.dir("bpf/cilium/a"));
+    fs::create_dir_all(precious.parent().expect("a directory")).expect("a directory");
+    fs::write(&precious, "kept").expect("written");
+    fs::create_dir_all(&pin).expect("a directory");
+    for (dir, why) in [
+        (&plain, "on no BPF file system"),
+        (&node.dir("bpf"), "is not the agent's"),
+    ] {
+        let mut agent = sw_bpf(&["agent"]);
+        agent.arg("--socket").arg(node.dir("run/agent.sock"));
+        agent.arg("--records").arg(node.dir("jobs"));
+        let (code, line) = failure(&output(agent.arg("--pin-dir").arg(dir)));
+        assert_eq!(code, Some(1));
+        assert!(line.contains(why), "{line}");
+    }
+    assert_eq!(fs::read_to_string(&precious).expect("there"), "kept");
+    assert!(pin.exists());
+}
+
+/// A second agent, on another socket, takes nothing from the first.
+#[test]
+fn a_second_agent_on_the_same_directories_is_refused() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("kept");
+    node.wait_for_line("cgroup-kept");
+    let other = "other/agent.sock";
+    for (socket, records, pins) in [
+        ("run/second.sock", "other/jobs", "bpf/other"),
+        (other, "jobs", "bpf/other"),
+        (other, "other/jobs", "bpf/pins"),
+    ] {
+        let mut second = sw_bpf(&["agent"]);
+        second.arg("--socket").arg(node.dir(socket));
+        second.arg("--records").arg(node.dir(records));
+        second.arg("--pin-dir").arg(node.dir(pins));
+        let (code, line) = failure(&output(&mut second));
+        assert_eq!(code, Some(1));
+        assert!(line.contains("another agent"), "{line}");
+    }
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    node.kill();
+    node.start();
+    job.remove();
+    let summary = node.summary("cgroup-kept");
+    assert!(summary.coverage.from_start);
+    check_peak(&summary, 40 * MIB);
+}
+
+/// A job that has ended while there was no agent ended when it did, not when the next agent came; what only files told is not
+/// taken for what they would have told.
+#[test]
+fn a_job_that_ended_without_an_agent_has_its_own_length() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("short");
+    node.wait_for_line("cgroup-short");
+    node.kill();
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    job.remove();
+    std::thread::sleep(Duration::from_secs(4));
+    node.start();
+    let summary = node.summary("cgroup-short");
+    check_peak(&summary, 40 * MIB);
+    let seconds = summary.coverage.seconds;
+    assert!(seconds < 4.0, "{seconds}");
+    let at_once = summary.cpu.concurrency.expect("counted").seconds;
+    let sum: f64 = at_once.values().sum();
+    assert!((sum - seconds).abs() < 0.05, "{sum} of {seconds}");
+    assert_eq!(summary.memory.peak_bytes, None);
+}
+
+/// Where what counts is taken away, the agent ends and says so, and does not go on with numbers that stand still. A record that is
+/// removed is begun anew.
+#[test]
+fn an_agent_without_its_pins_ends() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("removed");
+    node.wait_for_line("cgroup-removed");
+    fs::remove_file(node.dir("jobs/cgroup-removed.jsonl")).expect("a record");
+    node.wait_for_line("cgroup-removed");
+    fs::remove_dir_all(node.dir("bpf/pins")).expect("pins");
+    wait_until("a word", || node.told().contains("the pins in"));
+    node.kill();
+    node.start();
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    job.remove();
+    let summary = node.summary("cgroup-removed");
+    assert!(!summary.coverage.from_start);
+    check_peak(&summary, 40 * MIB);
+}

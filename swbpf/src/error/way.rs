@@ -1,6 +1,6 @@
 //! What to do about a failure, where that depends on its cause.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, path::Path};
 
 /// Why nothing can be known of any process.
 pub const NO_PROC: &str = "/proc is not mounted";
@@ -35,5 +35,16 @@ pub fn way_to_command(command: &OsStr) -> &'static str {
          `sw-bpf run -- sh -c 'COMMAND'`"
     } else {
         "check its spelling and PATH"
+    }
+}
+
+/// What to do about a directory with these mode bits that others can write to, which is to have the mode `wanted`.
+pub fn way_to_own_directory(path: &Path, mode: u32, wanted: &str) -> String {
+    let path = path.display();
+    if mode & 0o1000 == 0 {
+        format!("`chown root {path}; chmod {wanted} {path}`, or name another")
+    } else {
+        // It is meant to be everybody's.
+        format!("name a directory of its own, such as {path}/sw-bpf")
     }
 }

@@ -1,7 +1,9 @@
 //! Everything that was read of one target at one moment.
 
 use serde::{Deserialize, Serialize};
+use swbpf_common::level::Band;
 
+use super::memory::to_bytes;
 use crate::{
     probe::{Histograms, Losses, Peek, SlotReading},
     sampled::{
@@ -36,6 +38,18 @@ pub struct Reading {
 impl Reading {
     /// Keeps what a removed cgroup cannot tell any more and what does not fall: its high-water mark, its CPU time, its limit.
     pub(super) fn keep_last(&mut self, before: &Self) {
+        let needed = self
+            .kernel
+            .as_ref()
+            .map(|kernel| to_bytes(kernel.slot.peak.level));
+        if needed > before.memory.peak_bytes {
+            // It rose after that.
+            let reason = "the cgroup was removed before it was read again";
+            self.memory.unknown.insert("peak_bytes".into(), reason.into());
+            self.cpu = before.cpu.clone();
+            self.limit.clone_from(&before.limit);
+            return;
+        }
         self.memory.peak_bytes = before.memory.peak_bytes;
         self.memory.unknown.remove("peak_bytes");
         if let Some(reason) = before.memory.unknown.get("peak_bytes") {
@@ -43,6 +57,25 @@ impl Reading {
         }
         self.cpu = before.cpu.clone();
         self.limit.clone_from(&before.limit);
+    }
+
+    /// The same at the moment at which the target was removed, or at `least_ns`: no thread of it ran since, and what was seen of its
+    /// time since was not its own.
+    #[must_use]
+    pub fn at_removal(mut self, ns: u64, least_ns: u64) -> Self {
+        let ns = ns.max(least_ns);
+        let Some(since) = self.ns.checked_sub(ns) else {
+            return self;
+        };
+        self.ns = ns;
+        if let Some(KernelReading { histograms, slot, .. }) = &mut self.kernel {
+            let band = Band::of(u64::try_from(slot.level).unwrap_or(0)).number();
+            let idle = histograms.concurrency_ns.get_mut(&0);
+            for span in idle.into_iter().chain(histograms.levels_ns.get_mut(band)) {
+                *span = span.saturating_sub(since);
+            }
+        }
+        self
     }
 
     /// The same target when it was born, with nothing in it, if it was born with a slot at `ns`.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use swbpf_common::ABI;
 
 use super::{
-    Probe, Room, SlotId,
+    Home, Probe, Room, SlotId,
     climb::{Attached, Climbed, program},
     load::Parts,
     maps::Maps,
@@ -62,6 +62,8 @@ struct Loaded {
 pub struct Pinned {
     /// The programs.
     pub probe: Probe,
+    /// Their directory, which is held.
+    pub home: Home,
     /// Why they are new, where there were others before; `None` where they were taken over, or are the first.
     pub why_anew: Option<String>,
     /// Whether they were taken over from a reader before this one: then they hold what it had tracked.
@@ -71,13 +73,15 @@ pub struct Pinned {
 impl Probe {
     /// Takes over what is pinned, else loads and pins it. What is pinned and cannot be taken over is removed.
     pub fn pinned(pins: &Pins, plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Pinned, Error> {
+        let home = Home::take(&pins.dir)?;
         let loaded = read(pins);
         let why_anew = match loaded {
             Ok(None) => None,
-            Ok(Some(loaded)) => match take_over(pins, plan, room, own_cgroup, loaded) {
+            Ok(Some(loaded)) => match take_over(pins, &home, plan, room, own_cgroup, loaded) {
                 Ok(probe) => {
                     return Ok(Pinned {
                         probe,
+                        home,
                         why_anew: None,
                         is_taken_over: true,
                     });
@@ -86,9 +90,10 @@ impl Probe {
             },
             Err(error) => Some(format!("{error:#}")),
         };
-        remove_all_but(&pins.dir, None)?;
+        home.remove_all_but(None)?;
         Ok(Pinned {
             probe: load(pins, plan, room, own_cgroup)?,
+            home,
             why_anew,
             is_taken_over: false,
         })
@@ -111,6 +116,7 @@ fn read(pins: &Pins) -> anyhow::Result<Option<Loaded>> {
 
 fn take_over(
     pins: &Pins,
+    home: &Home,
     plan: &Plan,
     room: Room,
     own_cgroup: Option<&Path>,
@@ -159,7 +165,7 @@ fn take_over(
         climbed: loaded.climbed,
         own_cgroup_id: own_cgroup.map_or(0, |own| fs::metadata(own).map_or(0, |own| own.ino())),
     };
-    remove_all_but(&pins.dir, Some(&loaded.pins))?;
+    home.remove_all_but(Some(&loaded.pins))?;
     let mut probe = Probe::of(plan, room, parts)?;
     probe.find_lost()?;
     Ok(probe)
@@ -168,12 +174,7 @@ fn take_over(
 fn load(pins: &Pins, plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Probe, Error> {
     let name = format!("{}-{}", std::process::id(), monotonic_ns());
     let dir = pins.dir.join(&name);
-    fs::create_dir_all(&dir).with_context(|| {
-        format!(
-            "make {}: is a BPF file system mounted there (`mount -t bpf bpf /sys/fs/bpf`)?",
-            dir.display()
-        )
-    })?;
+    fs::create_dir(&dir).with_context(|| format!("make {}", dir.display()))?;
     let pin_map = |name: &str, map: &Map| {
         let pinned = map.pin(dir.join(format!("map_{name}")));
         Ok(pinned.with_context(|| format!("pin map {name} in {}", dir.display()))?)
@@ -213,23 +214,6 @@ fn write(path: &Path, loaded: &Loaded) -> anyhow::Result<()> {
     let mut file = fs::File::create(&new)?;
     file.write_all(&text)?;
     fs::rename(&new, path)?;
-    Ok(())
-}
-
-/// Removes the pins of all loadings but this one.
-fn remove_all_but(dir: &Path, kept: Option<&str>) -> Result<(), Error> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(anyhow!(error).context(format!("read {}", dir.display())).into()),
-    };
-    for entry in entries {
-        let entry = entry.context("read the directory of the pins")?;
-        if kept.is_none_or(|kept| entry.file_name() != kept) {
-            let path = entry.path();
-            fs::remove_dir_all(&path).with_context(|| format!("remove {}", path.display()))?;
-        }
-    }
     Ok(())
 }
 

@@ -12,10 +12,13 @@ use std::{
 };
 
 use anyhow::anyhow;
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, openat, renameat, statat};
+use rustix::{
+    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, statat},
+    io::Errno,
+};
 
 use super::RecordName;
-use crate::error::Error;
+use crate::error::{Error, way_to_own_directory};
 
 /// Records of earlier runs of one job that are kept: 1, 2, …
 const MOST_EARLIER: u32 = 100;
@@ -49,8 +52,9 @@ impl Dir {
         let own = rustix::process::geteuid().as_raw();
         if (found.st_uid != own && found.st_uid != 0) || found.st_mode & 0o022 != 0 {
             return Err(anyhow!(
-                "{} is not used for records: others can write to it: `chown root {0}; chmod 711 {0}`",
-                path.display()
+                "{} is not used for records: others can write to it: {}",
+                path.display(),
+                way_to_own_directory(path, found.st_mode, "711")
             )
             .into());
         }
@@ -59,6 +63,22 @@ impl Dir {
             fd: Arc::new(fd),
             names: Arc::default(),
         })
+    }
+
+    /// Keeps others from writing records to it as long as this value is there.
+    pub fn hold(&self) -> Result<(), Error> {
+        match flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(Errno::WOULDBLOCK) => Err(anyhow!(
+                "another agent writes records to {}: end that first, or name another directory for --records",
+                self.path.display()
+            )
+            .into()),
+            Err(source) => Err(Error::Output {
+                path: self.path.clone(),
+                source: source.into(),
+            }),
+        }
     }
 
     /// The path of a file in it.
@@ -77,6 +97,10 @@ impl Dir {
 
     /// A file that is there, to be appended to, and whether its last line has no end.
     pub fn resume(&self, name: &str) -> io::Result<(File, bool)> {
+        // It comes from a file, and could lead elsewhere.
+        if RecordName::of_file(name).is_none() {
+            return Err(io::Error::other("it is no name of a record"));
+        }
         let file = self.open_file(name, OFlags::empty())?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.nlink() != 1 {

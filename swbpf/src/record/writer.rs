@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -61,6 +62,11 @@ impl Writer {
     pub fn name(&self) -> &str {
         let name = self.path.file_name().and_then(|name| name.to_str());
         name.unwrap_or_default()
+    }
+
+    /// Whether its file was removed: what is written to it is seen by no one.
+    pub fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 
     /// Lets one more user read it. It stays this user's own, so that nobody else can change it.

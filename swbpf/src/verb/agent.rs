@@ -60,7 +60,7 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     // While this process may still do all that it has to be started with.
     let calibrator = Calibrator::with_helper()?;
     let mut metrics = Metrics::open(asked).await?;
-    server::make_dir(run_dir(socket))?;
+    let _held = server::make_dir(run_dir(socket))?;
     let mut jobs = Jobs::begin(hierarchies, asked, run_dir(socket), force, calibrator)?;
     give_up_capabilities(&jobs).context("give up capabilities")?;
     let mut questions = server::open(socket, admins, Archive::new(asked.records.clone()))?;
@@ -129,5 +129,10 @@ fn group(name: &str) -> Result<u32, Error> {
 
 /// The directory of the socket: what is in it is gone with the next start of the host.
 fn run_dir(socket: &Path) -> &Path {
-    socket.parent().unwrap_or(Path::new("/"))
+    let above = socket.parent().unwrap_or(Path::new("/"));
+    if above.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        above
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use tokio::{
 
 use super::mine;
 use crate::{
-    cli::{self, ForcedSource},
+    cli::{self, ForcedSource, SOCKET},
     error::{Error, NOTE},
     job::{cgroup::Hierarchies, id::JobId},
     out::{self, escape},
@@ -61,9 +62,13 @@ enum Silence {
 
 impl Silence {
     /// Tells its user what goes on without the agent, where that is no matter of course.
-    fn tell(&self) {
+    fn tell(&self, socket: &Path) {
         let why = match self {
-            Self::Nobody => return,
+            Self::Nobody if socket == Path::new(SOCKET) => return,
+            Self::Nobody => format!(
+                "there is none at {}",
+                escape::tail(socket.as_os_str().as_bytes(), WORDS)
+            ),
             Self::Refused(refusal) if refusal.reason == Reason::Absent => return,
             Self::Refused(refusal) => escape::head(&refusal.message, WORDS),
             Self::Broken(why) => escape::head(why, WORDS),
@@ -96,7 +101,11 @@ pub async fn target(
     named: &cli::Target,
     force: Option<ForcedSource>,
 ) -> Result<Option<Target>, Error> {
-    if force.is_some() || !socket.exists() {
+    if force.is_some() {
+        return Ok(None);
+    }
+    if !socket.exists() {
+        Silence::Nobody.tell(socket);
         return Ok(None);
     }
     let of_job = |id: JobId| id.step.is_none().then(|| Target::Job(id.job.to_string()));
@@ -126,17 +135,20 @@ pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Op
         window_seconds: window.map(|window| window.as_secs_f64()),
     };
     let begun = try_begin(socket, ask, PATIENCE + window.unwrap_or_default()).await;
-    let (first, _) = of_job(begun)?;
+    let (first, _) = of_job(socket, begun)?;
     Some(first)
 }
 
 /// A snapshot of a job, where the agent has one.
-fn of_job(begun: Result<(Read, Conversation), Silence>) -> Option<(Box<RawValue>, Conversation)> {
+fn of_job(
+    socket: &Path,
+    begun: Result<(Read, Conversation), Silence>,
+) -> Option<(Box<RawValue>, Conversation)> {
     match begun {
         Ok((read, conversation)) => Some((read.snapshot?, conversation)),
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => None,
         Err(silence) => {
-            silence.tell();
+            silence.tell(socket);
             None
         }
     }
@@ -148,7 +160,7 @@ impl Following {
         let ask = Ask::Follow {
             target: target.clone(),
         };
-        let (first, conversation) = of_job(try_begin(socket, ask, PATIENCE).await)?;
+        let (first, conversation) = of_job(socket, try_begin(socket, ask, PATIENCE).await)?;
         let following = Self {
             socket: socket.to_owned(),
             target,
@@ -186,7 +198,7 @@ impl Following {
         let ask = Ask::Whole {
             target: self.target.clone(),
         };
-        let (whole, _) = of_job(try_begin(&self.socket, ask, PATIENCE).await)?;
+        let (whole, _) = of_job(&self.socket, try_begin(&self.socket, ask, PATIENCE).await)?;
         Some(whole)
     }
 }
@@ -207,7 +219,7 @@ pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Re
                 .collect(),
         }),
         Err(silence) => {
-            silence.tell();
+            silence.tell(socket);
             Ok(None)
         }
     }

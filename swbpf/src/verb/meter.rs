@@ -212,11 +212,15 @@ impl Meter {
 
     /// Whether the target was removed.
     pub fn is_removed(&self) -> Result<bool, Error> {
-        let ended = match &self.counting {
-            Some(counting) => counting.probe.borrow().ended(counting.slot)?,
-            None => None,
-        };
-        Ok(matches!(ended, Some(Ended::Removed(_))) || !self.cgroup.exists())
+        Ok(matches!(self.ended()?, Some(Ended::Removed(_))) || !self.cgroup.exists())
+    }
+
+    /// Whether the programs know that it has ended, and how.
+    fn ended(&self) -> Result<Option<Ended>, Error> {
+        match &self.counting {
+            Some(counting) => counting.probe.borrow().ended(counting.slot),
+            None => Ok(None),
+        }
     }
 
     /// The same, as far as its slot tells.
@@ -373,11 +377,15 @@ impl Meter {
         if self.cgroup.exists() {
             self.limits = limit_levels(&self.cgroup);
         }
-        reading(
+        let reading = reading(
             &self.cgroup,
             self.counting.as_ref(),
             &mut self.scanner,
             &self.limits,
-        )
+        )?;
+        Ok(match self.ended()? {
+            Some(Ended::Removed(ns)) => reading.at_removal(ns, self.fold.last().ns),
+            _ => reading,
+        })
     }
 }

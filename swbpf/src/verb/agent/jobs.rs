@@ -36,7 +36,7 @@ use crate::{
         layout::Hierarchy,
         support::{Facts, plan},
     },
-    probe::{Notice, Pinned, Pins, Probe, Room, SlotId, What},
+    probe::{Home, Notice, Pinned, Pins, Probe, Room, SlotId, What},
     record::Dir,
     snapshot::{HeldBy, Kind, Probes},
     verb::{
@@ -91,6 +91,8 @@ pub struct Jobs {
     probes: Probes,
     batch_bound_pages: u64,
     cpus: usize,
+    /// The directory of the pins is held as long as this is there.
+    home: Home,
     nests: Nests,
     records: Dir,
     states: States,
@@ -126,6 +128,7 @@ impl Jobs {
     ) -> Result<Self, Error> {
         let states = States::open(run_dir.join("jobs"))?;
         let records = Dir::open(&asked.records)?;
+        records.hold()?;
         let mut nests = Nests::of(&hierarchies, &asked.watch)?;
         let mut facts = Facts::gather();
         let version = hierarchies
@@ -144,6 +147,7 @@ impl Jobs {
         let pinned = Probe::pinned(&pins, &plan, ROOM, own.map(|dir| dir.path.as_path()))?;
         let Pinned {
             mut probe,
+            home,
             why_anew,
             is_taken_over,
         } = pinned;
@@ -160,6 +164,7 @@ impl Jobs {
             cpus: facts.cpus,
             probe: Rc::new(RefCell::new(probe)),
             hierarchies,
+            home,
             nests,
             records,
             states,

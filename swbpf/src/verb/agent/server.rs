@@ -6,7 +6,7 @@ mod doors;
 mod peer;
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind},
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::Path,
@@ -15,6 +15,10 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::mpsc,
@@ -23,7 +27,7 @@ use tokio::{
 
 use super::jobs::Question;
 use crate::{
-    error::Error,
+    error::{Error, way_to_own_directory},
     wire::{Reason, Refusal},
 };
 pub use archive::Archive;
@@ -59,20 +63,30 @@ pub fn open(path: &Path, admins: Option<u32>, archive: Archive) -> Result<Questi
     Ok(asked)
 }
 
-/// Makes the directory of the socket, where what the next agent needs is kept too.
-pub fn make_dir(dir: &Path) -> Result<(), Error> {
+/// Makes the directory of the socket, where what the next agent needs is kept too, and holds it as long as the value is there.
+pub fn make_dir(dir: &Path) -> Result<File, Error> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(dir);
     made.with_context(|| format!("make {}", dir.display()))?;
     let found = fs::metadata(dir).with_context(|| format!("look at {}", dir.display()))?;
     let own = rustix::process::geteuid().as_raw();
     if (found.uid() != own && found.uid() != 0) || found.mode() & 0o022 != 0 {
         return Err(anyhow!(
-            "{} is not used for the socket: others can write to it: `chown root {0}; chmod 755 {0}`",
-            dir.display()
+            "{} is not used for the socket: others can write to it: {}",
+            dir.display(),
+            way_to_own_directory(dir, found.mode(), "755")
         )
         .into());
     }
-    Ok(())
+    let held = File::open(dir).with_context(|| format!("open {}", dir.display()))?;
+    match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(held),
+        Err(Errno::WOULDBLOCK) => Err(anyhow!(
+            "another agent is there: end that first, or name a socket in a directory of its own (now {})",
+            dir.display()
+        )
+        .into()),
+        Err(error) => Err(anyhow!(error).context(format!("lock {}", dir.display())).into()),
+    }
 }
 
 /// A socket that everybody may connect to. One that a killed agent left is replaced.

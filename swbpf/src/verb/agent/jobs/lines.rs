@@ -106,6 +106,7 @@ impl Lines {
     }
 
     fn append_text(&mut self, records: &Dir, line: &RawValue) -> Result<(), Error> {
+        self.writer.take_if(|writer| writer.is_removed());
         if self.writer.is_none() {
             self.writer = Some(self.open(records)?);
         }

@@ -22,6 +22,7 @@ impl Jobs {
     /// Looks at all jobs, and ends those that have ended.
     pub fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
+        self.home.need_pins()?;
         self.hearing.grow(Instant::now());
         // Those that had to wait, too: the kernel wakes no one again before all are taken.
         self.hear()?;

@@ -11,7 +11,10 @@ use std::{
 use anyhow::anyhow;
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, open, openat, renameat, unlinkat};
 
-use crate::{error::Error, out::openmetrics::Format};
+use crate::{
+    error::{Error, way_to_own_directory},
+    out::openmetrics::Format,
+};
 
 /// Where it is.
 pub struct TextFile {
@@ -41,9 +44,9 @@ impl TextFile {
         let own = rustix::process::geteuid().as_raw();
         if (found.st_uid != own && found.st_uid != 0) || found.st_mode & 0o022 != 0 {
             return Err(anyhow!(
-                "no metrics are written to {}: others can write to its directory: `chown root {1}; chmod 755 {1}`",
+                "no metrics are written to {}: others can write to its directory: {}",
                 path.display(),
-                above.display()
+                way_to_own_directory(above, found.st_mode, "755")
             )
             .into());
         }

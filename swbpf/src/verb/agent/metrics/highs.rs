@@ -82,10 +82,10 @@ impl Highs {
         parts.push_back((part, Some(self.seen_level)));
         forget(parts, oldest);
         if parts.len() > MOST_PARTS
-            && let Some((number, first)) = parts.pop_front()
-            && let Some((next, second)) = parts.front_mut()
+            && let Some((_, first)) = parts.pop_front()
+            && let Some((_, second)) = parts.front_mut()
         {
-            *next = number;
+            // Under the later number: a window may be longer, but loses no peak.
             *second = first.zip(*second).map(|(one, other)| one.max(other));
         }
     }

@@ -53,8 +53,11 @@ impl Window {
     fn begin_part(&mut self, now_ns: u64) -> u64 {
         self.newest += 1;
         self.begins.push_back((self.newest, now_ns));
-        if self.begins.len() > MOST_BEGINS {
-            self.begins.remove(1);
+        if self.begins.len() > MOST_BEGINS
+            && let Some((_, begin_ns)) = self.begins.pop_front()
+            && let Some((_, next_ns)) = self.begins.front_mut()
+        {
+            *next_ns = begin_ns;
         }
         self.newest
     }

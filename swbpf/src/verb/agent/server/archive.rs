@@ -1,6 +1,6 @@
 //! Records, as clients are told of them: read beside the loop, which goes on meanwhile.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{cell::RefCell, collections::BTreeSet, path::PathBuf, rc::Rc};
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -22,6 +22,20 @@ const AT_ONCE: usize = 2;
 pub struct Archive {
     dir: PathBuf,
     turns: Semaphore,
+    /// Users who are being told.
+    told: RefCell<BTreeSet<u32>>,
+}
+
+/// A user who is being told, as long as this value is there.
+pub struct Telling {
+    archive: Rc<Archive>,
+    uid: u32,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.archive.told.borrow_mut().remove(&self.uid);
+    }
 }
 
 impl Archive {
@@ -30,7 +44,22 @@ impl Archive {
         Self {
             dir,
             turns: Semaphore::new(AT_ONCE),
+            told: RefCell::default(),
         }
+    }
+
+    /// Begins to tell a user, one answer at a time: it may be long, and reading it slow.
+    pub fn tell(self: &Rc<Self>, peer: &Peer) -> Result<Telling, Refusal> {
+        if !self.told.borrow_mut().insert(peer.uid) {
+            return Err(Refusal::new(
+                Reason::Busy,
+                "another question of this user about records is being answered: wait for that",
+            ));
+        }
+        Ok(Telling {
+            archive: Rc::clone(self),
+            uid: peer.uid,
+        })
     }
 
     /// What the record of a job says.

@@ -115,6 +115,7 @@ impl Client<'_> {
             }
             Ask::Follow { target } => self.follow(target).await,
             Ask::Show { job, run } => {
+                let _telling = self.desk.archive.tell(self.peer)?;
                 let shown = self.desk.archive.show(self.peer, job, run).await?;
                 self.tell(&Answer {
                     shown: Some(shown),
@@ -123,6 +124,7 @@ impl Client<'_> {
                 .await
             }
             Ask::List { since, user, state } => {
+                let _telling = self.desk.archive.tell(self.peer)?;
                 let running = self.question(Wanted::Running).await?;
                 let listing = { &self.desk.archive }
                     .list(self.peer, since, user, state, running)

@@ -1,0 +1,138 @@
+//! The directory of the pins, which is an agent's alone: nothing is removed that may be somebody else's.
+
+use std::{
+    fs,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, fstatfs, open},
+    io::Errno,
+};
+
+use crate::error::Error;
+
+/// `BPF_FS_MAGIC` of `linux/magic.h`.
+const BPF_FS: u64 = 0xcafe_4a11;
+/// How the names of pins begin.
+const PINS: [&str; 3] = ["map_", "prog_", "link_"];
+
+/// It is held as long as this value is there.
+#[derive(Debug)]
+pub struct Home {
+    path: PathBuf,
+    _held: OwnedFd,
+}
+
+impl Home {
+    /// Takes the directory, which is made where it is not there. One that another agent holds, that is on no BPF file system, or
+    /// that has anything in it but pins, is refused.
+    pub fn take(path: &Path) -> Result<Self, Error> {
+        let mount = "`mount -t bpf bpf /sys/fs/bpf`";
+        fs::create_dir_all(path).with_context(|| {
+            format!(
+                "make {}: is a BPF file system mounted there ({mount})?",
+                path.display()
+            )
+        })?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let held = open(path, flags, Mode::empty()).with_context(|| format!("open {}", path.display()))?;
+        let kind = fstatfs(&held).with_context(|| format!("look at {}", path.display()))?;
+        if kind.f_type as u64 & 0xffff_ffff != BPF_FS {
+            return Err(anyhow!(
+                "{} is on no BPF file system: {mount}, or name a directory below another for --pin-dir",
+                path.display()
+            )
+            .into());
+        }
+        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(anyhow!(
+                    "another agent holds {}: end that first, or name a directory of its own for --pin-dir",
+                    path.display()
+                )
+                .into());
+            }
+            Err(error) => return Err(anyhow!(error).context(format!("lock {}", path.display())).into()),
+        }
+        let home = Self {
+            path: path.to_owned(),
+            _held: held,
+        };
+        home.loadings()?;
+        Ok(home)
+    }
+
+    /// Removes the pins of all loadings but this one.
+    pub fn remove_all_but(&self, kept: Option<&str>) -> Result<(), Error> {
+        for dir in self.loadings()? {
+            if kept.is_some_and(|kept| dir.ends_with(kept)) {
+                continue;
+            }
+            for pin in names(&dir)? {
+                let path = dir.join(&pin);
+                if !PINS.iter().any(|begin| pin.starts_with(begin)) {
+                    return Err(self.foreign(&path));
+                }
+                fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
+            }
+            fs::remove_dir(&dir).with_context(|| format!("remove {}", dir.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Fails where the pins are gone, and with them what counts.
+    pub fn need_pins(&self) -> Result<(), Error> {
+        // The directory itself may be gone.
+        let loadings = self.loadings().unwrap_or_default();
+        let is_there = |dir: &PathBuf| dir.join("prog_look").exists();
+        if loadings.iter().any(is_there) {
+            return Ok(());
+        }
+        Err(anyhow!(
+            "the pins in {} were removed, and with them what counts: start the agent again",
+            self.path.display()
+        )
+        .into())
+    }
+
+    /// The directories of all loadings.
+    fn loadings(&self) -> Result<Vec<PathBuf>, Error> {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_loading = |name: &str| {
+            let parts = name.split_once('-');
+            parts.is_some_and(|(pid, moment)| is_number(pid) && is_number(moment))
+        };
+        let mut loadings = Vec::new();
+        for name in names(&self.path)? {
+            let path = self.path.join(&name);
+            if !is_loading(&name) {
+                return Err(self.foreign(&path));
+            }
+            loadings.push(path);
+        }
+        Ok(loadings)
+    }
+
+    fn foreign(&self, path: &Path) -> Error {
+        anyhow!(
+            "{} is not the agent's, and nothing there is touched: name a directory of its own for --pin-dir, as {}",
+            path.display(),
+            self.path.join("sw-bpf").display()
+        )
+        .into()
+    }
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, Error> {
+    let read = || -> std::io::Result<Vec<String>> {
+        let entries = fs::read_dir(dir)?;
+        entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    };
+    Ok(read().with_context(|| format!("read {}", dir.display()))?)
+}
