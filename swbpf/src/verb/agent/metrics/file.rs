@@ -152,11 +152,13 @@ mod tests {
     #[test]
     fn a_directory_that_others_can_write_to_is_refused() {
         let temp = tempfile::tempdir().expect("a directory");
-        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o1777)).expect("changed");
-        let refusal = TextFile::open(&temp.path().join("m.prom"))
-            .err()
-            .expect("refused");
-        assert!(refusal.to_string().contains("chmod 755"), "{refusal}");
+        // What is meant to be everybody's is not to be shut.
+        for (mode, way) in [(0o777, "chmod 755"), (0o1777, "name a directory of its own")] {
+            fs::set_permissions(temp.path(), fs::Permissions::from_mode(mode)).expect("changed");
+            let refusal = TextFile::open(&temp.path().join("m.prom"));
+            let refusal = refusal.err().expect("refused").to_string();
+            assert!(refusal.contains(way), "{refusal}");
+        }
         assert!(TextFile::open(Path::new("/")).is_err());
     }
 }
