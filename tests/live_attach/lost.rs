@@ -14,15 +14,25 @@ use swbpf::job::cgroup::Controller;
 use super::send;
 use super::tree::{Tree, assert_holds, batch, end, start_in, step, summary};
 
-/// Births and removals that fill the ring buffer while nobody reads it.
+/// Moves of a process that fill the ring buffer while nobody reads it: each is told, and that one cgroup has emptied and another has
+/// not.
 const STORM: usize = 4000;
 
 fn storm(tree: &Tree) {
-    for number in 0..STORM {
-        // Deeper than what gets a slot: that would keep the slots too.
-        let dir = tree.make(&format!("step_batch/task_0/x{number}"));
-        fs::remove_dir(dir).expect("an empty cgroup");
+    let [here, there] = ["step_9/task_0", "step_9/task_1"].map(|path| tree.make(path));
+    let mut mover = start_in(
+        &here,
+        program("workload").as_os_str(),
+        &["sleep", "--ms", "600000"],
+    );
+    let pid = mover.id().to_string();
+    for _ in 0..STORM {
+        for dir in [&there, &here] {
+            fs::write(dir.join("cgroup.procs"), &pid).expect("a live process");
+        }
     }
+    mover.kill().expect("a process of its own");
+    mover.wait().expect("an end");
 }
 
 /// Stopped while notices pile up beyond the buffer: the peak of a step, the number of kills and the end are known all the same.
