@@ -37,26 +37,35 @@ pub struct Reading {
 
 impl Reading {
     /// Keeps what a removed cgroup cannot tell any more and what does not fall: its high-water mark, its CPU time, its limit.
-    pub(super) fn keep_last(&mut self, before: &Self) {
+    pub(super) fn keep_last(&mut self, before: &Self, slack_bytes: u64) {
+        self.keep_mark(before, slack_bytes);
+        self.cpu = before.cpu.clone();
+        self.limit.clone_from(&before.limit);
+    }
+
+    /// The same of the high-water mark, if it is no lower than what was needed since, but for as much as the kernel takes off the
+    /// charge before it takes it off the statistics.
+    fn keep_mark(&mut self, before: &Self, slack_bytes: u64) {
+        if self.memory.peak_bytes.is_some() {
+            // It was read before the cgroup went.
+            return;
+        }
         let needed = self
             .kernel
             .as_ref()
             .map(|kernel| to_bytes(kernel.slot.peak.level));
-        if needed > before.memory.peak_bytes {
-            // It rose after that.
-            let reason = "the cgroup was removed before it was read again";
-            self.memory.unknown.insert("peak_bytes".into(), reason.into());
-            self.cpu = before.cpu.clone();
-            self.limit.clone_from(&before.limit);
-            return;
-        }
-        self.memory.peak_bytes = before.memory.peak_bytes;
+        let mark = before.memory.peak_bytes;
+        let reason = match mark {
+            Some(mark) if needed > Some(mark + slack_bytes) => {
+                Some("the cgroup was removed before it was read again".to_owned())
+            }
+            _ => before.memory.unknown.get("peak_bytes").cloned(),
+        };
         self.memory.unknown.remove("peak_bytes");
-        if let Some(reason) = before.memory.unknown.get("peak_bytes") {
-            self.memory.unknown.insert("peak_bytes".into(), reason.clone());
+        match reason {
+            Some(reason) => drop(self.memory.unknown.insert("peak_bytes".into(), reason)),
+            None => self.memory.peak_bytes = mark,
         }
-        self.cpu = before.cpu.clone();
-        self.limit.clone_from(&before.limit);
     }
 
     /// The same at the moment at which the target was removed, or at `least_ns`: no thread of it ran since, and what was seen of its

@@ -9,7 +9,7 @@ use super::{
     cpu,
     kills::Kill,
     looks::Looks,
-    memory,
+    memory::{self, page_bytes},
     overhead::Calibration,
     peak::Witnesses,
     series::Series,
@@ -21,6 +21,9 @@ use crate::{
     sampled::{cgroupfs::MemoryFiles, procfs::Process},
     snapshot::{Coverage, Exit, Kind, Probes, SCHEMA_VERSION, Snapshot, Target, TargetKind, Task},
 };
+
+/// Pages that each CPU may have taken off the charge and not yet off the statistics: a `folio_batch` of `uncharge_batch`.
+const UNCHARGED_AHEAD: u64 = 31;
 
 /// What is measured, and how; it does not change meanwhile.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -137,7 +140,8 @@ impl Fold {
     pub fn add(&mut self, mut reading: Reading) {
         self.mark_is_lost |= reading.is_gone || reading.memory.peak_bytes < self.last.memory.peak_bytes;
         if reading.is_gone {
-            reading.keep_last(&self.last);
+            let slack = UNCHARGED_AHEAD * self.subject.cpus as u64 * page_bytes();
+            reading.keep_last(&self.last, slack);
         }
         let losses = self.last.losses();
         self.see(reading.ns);
