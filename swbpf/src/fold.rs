@@ -17,6 +17,7 @@ mod reasons;
 mod series;
 mod slurm;
 mod steps;
+mod times;
 mod told;
 mod whole;
 

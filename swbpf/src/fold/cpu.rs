@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reading, Unknown, levels::quantile};
+use super::{Reading, Unknown, levels::quantile, times::added};
 use crate::{
     probe::SlotReading,
     snapshot::{Concurrency, Cpu, Processes, Source},
@@ -125,11 +125,18 @@ fn concurrency(from: &Reading, to: &Reading) -> Option<Concurrency> {
 
 /// By number, what was added to the times of `from` until `to`; numbers without time are left out.
 fn seconds_between(from: &BTreeMap<u32, u64>, to: &BTreeMap<u32, u64>) -> BTreeMap<u32, f64> {
-    let before = |number| from.get(number).copied().unwrap_or(0);
-    to.iter()
-        .map(|(number, ns)| (*number, ns.saturating_sub(before(number))))
+    (0..)
+        .zip(added(&by_number(from), &by_number(to)))
         .filter(|(_, ns)| *ns > 0)
         .map(|(number, ns)| (number, ns as f64 / 1e9))
+        .collect()
+}
+
+/// The same times in a row, from 0 to the highest number that has one.
+fn by_number(times: &BTreeMap<u32, u64>) -> Vec<u64> {
+    let end = times.keys().next_back().map_or(0, |highest| highest + 1);
+    (0..end)
+        .map(|number| times.get(&number).copied().unwrap_or(0))
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use swbpf_common::level::Band;
 
-use super::memory::to_bytes;
+use super::{memory::to_bytes, times::take_off};
 use crate::{
     probe::{Histograms, Losses, Peek, SlotReading},
     sampled::{
@@ -78,11 +78,7 @@ impl Reading {
         };
         self.ns = ns;
         if let Some(KernelReading { histograms, slot, .. }) = &mut self.kernel {
-            let band = Band::of(u64::try_from(slot.level).unwrap_or(0)).number();
-            let idle = histograms.concurrency_ns.get_mut(&0);
-            for span in idle.into_iter().chain(histograms.levels_ns.get_mut(band)) {
-                *span = span.saturating_sub(since);
-            }
+            end_earlier(histograms, since, slot.level);
         }
         self
     }
@@ -155,6 +151,25 @@ pub struct KernelReading {
     pub is_flushed: bool,
 }
 
+/// Takes the last `since` off. Memory of a target that was removed is at `level` by now, and was above it while the kernel went on to
+/// free it: what is not there of that time is in the bands above.
+fn end_earlier(histograms: &mut Histograms, since: u64, level: i64) {
+    let band = Band::of(u64::try_from(level).unwrap_or(0)).number();
+    let bands = histograms.levels_ns.len();
+    take_off(
+        &mut histograms.levels_ns,
+        (band..bands).chain((0..band).rev()),
+        since,
+    );
+    let by_count = &mut histograms.concurrency_ns;
+    let mut left: Vec<u64> = by_count.values().copied().collect();
+    let counts = left.len();
+    take_off(&mut left, 0..counts, since);
+    for (time, left) in by_count.values_mut().zip(left) {
+        *time = left;
+    }
+}
+
 /// A look at the processes of a target while its memory was near a peak.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scan {
@@ -162,4 +177,38 @@ pub struct Scan {
     pub level: i64,
     /// The processes.
     pub processes: Vec<Process>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histograms(levels_ns: &[u64], concurrency_ns: &[(u32, u64)]) -> Histograms {
+        Histograms {
+            levels_ns: levels_ns.to_vec(),
+            concurrency_ns: concurrency_ns.iter().copied().collect(),
+            ..Histograms::default()
+        }
+    }
+
+    #[test]
+    fn time_after_the_removal_is_taken_off_where_memory_was_then() {
+        let mut removed = histograms(&[7, 20, 100], &[(0, 60), (1, 67)]);
+        end_earlier(&mut removed, 5, 0);
+        assert_eq!(removed.levels_ns, [2, 20, 100]);
+        assert_eq!(removed.concurrency_ns, [(0, 55), (1, 67)].into());
+    }
+
+    #[test]
+    fn time_in_which_memory_still_fell_is_taken_off_the_bands_above() {
+        let mut removed = histograms(&[7, 20, 100], &[(0, 10), (2, 117)]);
+        end_earlier(&mut removed, 40, 0);
+        assert_eq!(removed.levels_ns, [0, 0, 87]);
+        assert_eq!(removed.concurrency_ns, [(0, 0), (2, 87)].into());
+        let band = Band::of(1).number();
+        let mut risen = histograms(&[9, 3], &[(0, 12)]);
+        assert_eq!(band, 1);
+        end_earlier(&mut risen, 5, 1);
+        assert_eq!(risen.levels_ns, [7, 0]);
+    }
 }

@@ -7,6 +7,7 @@ use super::{
     looks::Looks,
     memory::{self, Parts, hugetlb, page_bytes, rss_sum, to_bytes},
     peak,
+    times::added,
 };
 use crate::{
     sampled::cgroupfs::MemoryFiles,
@@ -96,19 +97,9 @@ impl Fold {
 
     /// Time by level since the begin.
     fn levels_ns(&self, kernel: &KernelReading) -> Vec<u64> {
-        let first = self
-            .first
-            .kernel
-            .iter()
-            .flat_map(|first| first.histograms.levels_ns.iter().copied());
-        let before = first.chain(std::iter::repeat(0));
-        kernel
-            .histograms
-            .levels_ns
-            .iter()
-            .zip(before)
-            .map(|(ns, before)| ns.saturating_sub(before))
-            .collect()
+        let first = self.first.kernel.as_ref();
+        let before = first.map_or(&[][..], |first| &first.histograms.levels_ns);
+        added(before, &kernel.histograms.levels_ns)
     }
 
     fn needed_sampled(&self) -> Needed {

@@ -1,13 +1,18 @@
 //! What the programs had to give up.
 
 use anyhow::Context;
+use aya::maps::PerCpuValues;
 use serde::{Deserialize, Serialize};
+use swbpf_common::health::Health;
 
-use super::Probe;
+use super::{Probe, syscall::ProgramStats};
 use crate::{
     error::Error,
-    kernel::ladder::{Counts, Rung},
+    kernel::ladder::{Counts, PlannedProgram, Rung},
 };
+
+/// Tries to read both of two counters at one moment.
+const TRIES: usize = 4;
 
 /// What was lost since the programs were loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +43,9 @@ pub struct Losses {
     pub too_deep: u64,
 }
 
+/// The kernel's statistics of each program.
+type Stats<'a> = Vec<(&'a PlannedProgram, ProgramStats)>;
+
 impl Probe {
     /// Reads what was lost.
     pub fn losses(&self) -> Result<Losses, Error> {
@@ -47,7 +55,8 @@ impl Probe {
             is_untold: self.rung() == Rung::Kprobe,
             ..Losses::default()
         };
-        for (program, stats) in self.program_stats()? {
+        let (health, stats) = self.health_and_stats()?;
+        for (program, stats) in stats {
             *match program.counts {
                 Counts::Lruvec => &mut losses.lruvec_misses,
                 Counts::State => &mut losses.state_misses,
@@ -56,15 +65,37 @@ impl Probe {
                 Counts::Other => &mut losses.other_misses,
             } += stats.recursion_misses;
         }
-        for health in self.maps.health.get(&0, 0).context("read health")?.iter() {
+        // One that is just being skipped may have been seen by the twin first.
+        losses.state_misses = losses.state_misses.saturating_sub(rescued(&health));
+        for health in health.iter() {
             losses.notices_dropped += health.notices_dropped;
             losses.collisions += health.collisions;
             losses.unseen_switches += health.unseen_switches;
             losses.without_slot += health.without_slot;
             losses.without_target += health.without_target;
             losses.too_deep += health.too_deep;
-            losses.state_misses = losses.state_misses.saturating_sub(health.rescued);
         }
         Ok(losses)
     }
+
+    /// What each CPU counted, and the kernel's statistics of the programs. What the twin has seen is of no later moment than what was
+    /// skipped, so that nothing lost is taken for seen; mostly it is of the same one.
+    fn health_and_stats(&self) -> Result<(PerCpuValues<Health>, Stats<'_>), Error> {
+        let read = || self.maps.health.get(&0, 0).context("read health");
+        let mut health = read()?;
+        for _ in 1..TRIES {
+            let stats = self.program_stats()?;
+            let after = read()?;
+            if rescued(&health) == rescued(&after) {
+                return Ok((after, stats));
+            }
+            health = after;
+        }
+        Ok((health, self.program_stats()?))
+    }
+}
+
+/// Runs that the twin saw in place of one that was skipped.
+fn rescued(health: &PerCpuValues<Health>) -> u64 {
+    health.iter().map(|health| health.rescued).sum()
 }

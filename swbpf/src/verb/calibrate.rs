@@ -95,8 +95,8 @@ impl Calibrator {
         let window = self.window.take()?;
         let (run_time_ns, run_count) = sums(probe)?;
         Some(Calibration {
-            run_time_ns: run_time_ns.saturating_sub(window.before.0),
-            run_count: run_count.saturating_sub(window.before.1),
+            run_time_ns: run_time_ns.checked_sub(window.before.0)?,
+            run_count: run_count.checked_sub(window.before.1)?,
             window_ns: monotonic_ns().saturating_sub(window.begin_ns),
         })
     }
