@@ -200,18 +200,13 @@ impl Request {
 
     /// Reads one; what is not understood is told in words.
     pub fn parse(line: &[u8]) -> Result<Self, Refusal> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            version: u32,
-        }
         let malformed = |error: serde_json::Error| {
             Refusal::new(
                 Reason::Malformed,
                 format!("the request is not understood: {error}: docs/agent.md has the requests"),
             )
         };
-        let Versioned { version } = serde_json::from_slice(line).map_err(malformed)?;
-        if version != VERSION {
+        if version(line).map_err(malformed)? != VERSION {
             return Err(Refusal::new(
                 Reason::Version,
                 format!("this agent speaks version {VERSION}: use the sw-bpf that it was started from"),
@@ -219,6 +214,43 @@ impl Request {
         }
         serde_json::from_slice(line).map_err(malformed)
     }
+}
+
+impl<S> Answer<S> {
+    /// Reads one.
+    pub fn parse<'a>(line: &'a [u8]) -> Result<Self, Misread>
+    where
+        S: Deserialize<'a>,
+    {
+        let version = version(line)?;
+        if version != VERSION {
+            return Err(Misread::Version(version));
+        }
+        Ok(serde_json::from_slice(line)?)
+    }
+}
+
+/// Why an answer is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum Misread {
+    /// It is of another version.
+    #[error(
+        "it speaks version {0}, and this sw-bpf version {VERSION}: restart the agent with this one, or use the one that it was \
+         started from"
+    )]
+    Version(u32),
+    /// It has another form.
+    #[error("its answer is not understood ({0})")]
+    Form(#[from] serde_json::Error),
+}
+
+/// The version of what is said in a line, whatever else it has.
+fn version(line: &[u8]) -> serde_json::Result<u32> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    serde_json::from_slice(line).map(|Versioned { version }| version)
 }
 
 /// One line of JSON, its end among it.
@@ -247,6 +279,7 @@ pub async fn next_line(reader: &mut (impl AsyncBufRead + Unpin), max: u64) -> io
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -293,7 +326,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_answer_of_another_version_is_told_from_one_that_is_broken() {
+        let read = |text: &str| Answer::<Box<RawValue>>::parse(text.as_bytes());
+        let whole = read(r#"{"version":1,"snapshot":{"a":1},"new":[]}"#).expect("an answer");
+        assert_eq!(whole.snapshot.as_deref().map(RawValue::get), Some(r#"{"a":1}"#));
+        for text in [
+            r#"{"version":2}"#,
+            r#"{"snapshot":7,"refused":"all","version":2}"#,
+            r#"{"version":2,"listing":{"old":[]}}"#,
+        ] {
+            let misread = read(text).expect_err(text);
+            assert!(matches!(misread, Misread::Version(2)), "{misread}");
+            let words = misread.to_string();
+            assert!(
+                words.contains("version 2") && words.contains("version 1"),
+                "{words}"
+            );
+        }
+        for text in ["", "{}", r#"{"version":-1}"#, r#"{"version":1,"refused":{}}"#] {
+            assert!(matches!(read(text), Err(Misread::Form(_))), "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_answer_panics(text in ".{0,200}", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Answer::<Box<RawValue>>::parse(text.as_bytes());
+            let _ = Answer::<Box<RawValue>>::parse(&bytes);
+        }
+
         #[test]
         fn no_request_panics(text in ".{0,200}", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Request::parse(text.as_bytes());

@@ -4,16 +4,15 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
+use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use serde_json::{Value, json};
-use support::command::{answer, output, record};
-use support::measure::{MIB, Process, program, wait_until};
+use support::command::{answer, output};
+use support::measure::{MIB, Process, program};
 use support::need_bpf;
-use swbpf::snapshot::{Kind, Snapshot};
 
 use super::node::{Job, Node, check_peak};
 
@@ -161,86 +160,6 @@ fn who_may_not_see_a_job_is_told_what_is_told_of_none() {
     drop(held);
 }
 
-/// Who follows a job has a line a second, and the same summary as the record.
-#[test]
-fn a_job_is_followed_to_its_end() {
-    if !need_bpf() {
-        return;
-    }
-    let mut node = open_node();
-    node.start();
-    let job = node.job("followed");
-    node.wait_for_line("cgroup-followed");
-    let path = node.dir("followed.jsonl");
-    let arguments = [
-        "attach",
-        "--cgroup",
-        job.cgroup.path().to_str().expect("text"),
-        "--json",
-    ];
-    let mut command = node.client(ROOT, &arguments);
-    command.arg(&path).stdout(Stdio::piped());
-    let client = command.spawn().expect("sw-bpf starts");
-    wait_until("its first line", || {
-        path.metadata().is_ok_and(|file| file.len() > 0)
-    });
-    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
-    std::thread::sleep(Duration::from_millis(2500));
-    job.remove();
-    let output = client.wait_with_output().expect("an end");
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).expect("text");
-    assert!(
-        text.contains("Peak memory") && text.matches("busy cores").count() >= 3,
-        "{text}"
-    );
-    let lines = record(&path);
-    let last: Snapshot = serde_json::from_value(lines.last().expect("a line").clone()).expect("a snapshot");
-    check_peak(&last, 40 * MIB);
-    let summary = node.summary("cgroup-followed");
-    assert_eq!(summary, last);
-}
-
-/// An interrupted client has told all that was known until then; the job and its record go on.
-#[test]
-fn who_stops_following_has_the_summary_until_then() {
-    if !need_bpf() {
-        return;
-    }
-    let mut node = open_node();
-    node.start();
-    let job = node.job("left");
-    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
-    node.wait_for_line("cgroup-left");
-    let path = node.dir("left.jsonl");
-    let arguments = [
-        "attach",
-        "--cgroup",
-        job.cgroup.path().to_str().expect("text"),
-        "--json",
-    ];
-    let mut command = node.client(ROOT, &arguments);
-    command.arg(&path).stdout(Stdio::null());
-    let mut client = command.spawn().expect("sw-bpf starts");
-    wait_until("its first line", || {
-        path.metadata().is_ok_and(|file| file.len() > 0)
-    });
-    let pid = Pid::from_raw(client.id().cast_signed()).expect("a process id");
-    kill_process(pid, Signal::INT).expect("a live process");
-    assert!(client.wait().expect("an end").success());
-    let lines = record(&path);
-    let last: Snapshot = serde_json::from_value(lines.last().expect("a line").clone()).expect("a snapshot");
-    check_peak(&last, 40 * MIB);
-    assert!((last.window_seconds - last.coverage.seconds).abs() < 1e-6);
-    assert!(
-        node.lines("cgroup-left")
-            .iter()
-            .all(|line| line.kind != Kind::Summary)
-    );
-    job.remove();
-    node.summary("cgroup-left");
-}
-
 /// What is not understood is refused in words, with the version that is spoken.
 #[test]
 fn a_request_that_is_not_understood_is_refused() {
@@ -272,41 +191,6 @@ fn a_request_that_is_not_understood_is_refused() {
         let message = reply["refused"]["message"].as_str().expect("words");
         assert!(!message.is_empty());
     }
-}
-
-/// Who follows a job goes on with the next agent.
-#[test]
-fn who_follows_a_job_outlives_the_agent() {
-    if !need_bpf() {
-        return;
-    }
-    let mut node = open_node();
-    node.start();
-    let job = node.job("on");
-    node.wait_for_line("cgroup-on");
-    let path = node.dir("on.jsonl");
-    let arguments = [
-        "attach",
-        "--cgroup",
-        job.cgroup.path().to_str().expect("text"),
-        "--json",
-    ];
-    let mut command = node.client(ROOT, &arguments);
-    command.arg(&path).stdout(Stdio::null());
-    let mut client = command.spawn().expect("sw-bpf starts");
-    wait_until("its first line", || {
-        path.metadata().is_ok_and(|file| file.len() > 0)
-    });
-    node.kill();
-    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
-    node.start();
-    let lines = || fs::read_to_string(&path).expect("a record").lines().count();
-    let before = lines();
-    wait_until("a line by the next agent", || lines() > before);
-    job.remove();
-    assert!(client.wait().expect("an end").success());
-    let last = record(&path).pop().expect("a line");
-    check_peak(&serde_json::from_value(last).expect("a snapshot"), 40 * MIB);
 }
 
 /// A limit that is set, or changed, when the job is there is told from then on.

@@ -7,6 +7,8 @@ mod memory;
 pub mod page;
 mod steps;
 
+use std::time::Duration;
+
 pub use comment::{MAX_COMMENT, comment};
 pub use gathered::gathered;
 pub use listed::listed;
@@ -76,6 +78,16 @@ pub fn no_stand_in(reason: &str) -> String {
         "{}has left its step, and Slurm cannot end it with that: {}\n",
         error::NOTE,
         escape::head(reason, REASON)
+    )
+}
+
+/// That nothing came after the line of `last` for so long.
+pub fn stale(last: &Snapshot, silence: Duration) -> String {
+    format!(
+        "{}the agent has said nothing for {}: the line above is as of {}\n",
+        error::NOTE,
+        duration(silence.as_secs_f64()),
+        moment(&last.timestamp)
     )
 }
 

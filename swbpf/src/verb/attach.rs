@@ -1,12 +1,19 @@
 //! `sw-bpf attach`: what runs already, until it ends or Ctrl-C.
 
-use std::{ops::ControlFlow, path::Path, process::ExitCode, time::Instant};
+use std::{
+    ops::ControlFlow,
+    path::Path,
+    pin::pin,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::{
-    client::{self, Following},
+    client::{self, Following, Told},
     listen::{Empty, End, listen},
     meter::Meter,
     outside::{Left, leave},
@@ -20,9 +27,12 @@ use crate::{
     job::cgroup::Hierarchies,
     out::{self, text},
     record::Keeper,
-    snapshot::Kind,
+    snapshot::{Kind, Snapshot},
     wire::Target,
 };
+
+/// The agent tells a line a second: after so long without one, the last one is old.
+const STALE: Duration = Duration::from_secs(5);
 
 /// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time, where there is
 /// no news: each has all that came before it, some 20 kB, and a job may run for weeks.
@@ -31,18 +41,21 @@ pub async fn attach(
     socket: &Path,
     force: Option<ForcedSource>,
 ) -> Result<ExitCode, Error> {
-    let asked = client::target(socket, &attach.target, force).await?;
-    if let Some(target) = &asked
-        && let Some((first, following)) = Following::begin(socket, target.clone()).await
-    {
-        return follow(attach, &first, following).await;
+    let mut may_know = false;
+    if let Some(target) = client::target(socket, &attach.target, force).await? {
+        match Following::begin(socket, target).await {
+            Told::This((first, following)) => return follow(attach, &first, following).await,
+            Told::NotYet => may_know = true,
+            Told::Nothing => {}
+        }
     }
     let hierarchies = Hierarchies::detect()?;
     let left = Left::look(&hierarchies);
     let chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
     // It may have been waited for.
-    if asked.is_some()
-        && let Some((first, following)) = Following::begin(socket, Target::CgroupId(chosen.cgroup.id())).await
+    if may_know
+        && let Told::This((first, following)) =
+            Following::begin(socket, Target::CgroupId(chosen.cgroup.id())).await
     {
         return follow(attach, &first, following).await;
     }
@@ -66,7 +79,7 @@ async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following
                 signal.context("read a signal")?;
                 break;
             }
-            next = following.next() => next?,
+            next = next(&mut following, &snapshot) => next?,
         };
         snapshot = client::understood(&next)?;
         let is_due = pace.takes_line(Instant::now());
@@ -83,6 +96,16 @@ async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following
     let _ = out::tell(&text::summary(&snapshot))?;
     keeper.keep(|| snapshot);
     keeper.end().map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// The next snapshot after `last`. Where it is long in coming, its user is told that what stands there is old.
+async fn next(following: &mut Following, last: &Snapshot) -> Result<Box<RawValue>, Error> {
+    let mut next = pin!(following.next());
+    if let Ok(next) = timeout(STALE, &mut next).await {
+        return next;
+    }
+    out::tell_aside(&text::stale(last, STALE));
+    next.await
 }
 
 async fn measure(

@@ -22,7 +22,7 @@ use crate::{
     job::{cgroup::Hierarchies, id::JobId},
     out::{self, escape},
     snapshot::Snapshot,
-    wire::{self, Answer, Ask, Reason, Refusal, Request, Target},
+    wire::{self, Answer, Ask, Misread, Reason, Refusal, Request, Target},
 };
 
 /// How long a line of an answer may take, beyond the window that was asked for.
@@ -50,13 +50,35 @@ struct Conversation {
     patience: Duration,
 }
 
+/// What an agent says of a job.
+pub enum Told<T> {
+    /// This.
+    This(T),
+    /// It knows no such job, or several, which can change when the job is found.
+    NotYet,
+    /// Nothing, and it need not be asked again.
+    Nothing,
+}
+
+impl<T> Told<T> {
+    fn map<U>(self, of: impl FnOnce(T) -> U) -> Told<U> {
+        match self {
+            Self::This(told) => Told::This(of(told)),
+            Self::NotYet => Told::NotYet,
+            Self::Nothing => Told::Nothing,
+        }
+    }
+}
+
 /// Why an agent does not answer.
 enum Silence {
     /// There is none.
     Nobody,
     /// It refuses.
     Refused(Refusal),
-    /// It breaks off, is too slow, or says what cannot be understood.
+    /// What it says is not understood.
+    Misread(Misread),
+    /// It breaks off, or is too slow.
     Broken(String),
 }
 
@@ -71,6 +93,7 @@ impl Silence {
             ),
             Self::Refused(refusal) if refusal.reason == Reason::Absent => return,
             Self::Refused(refusal) => escape::head(&refusal.message, WORDS),
+            Self::Misread(misread) => escape::head(misread.to_string(), WORDS),
             Self::Broken(why) => escape::head(why, WORDS),
         };
         out::tell_aside(&format!(
@@ -82,6 +105,12 @@ impl Silence {
 impl From<io::Error> for Silence {
     fn from(error: io::Error) -> Self {
         Self::Broken(error.to_string())
+    }
+}
+
+impl From<Misread> for Silence {
+    fn from(misread: Misread) -> Self {
+        Self::Misread(misread)
     }
 }
 
@@ -128,45 +157,51 @@ pub async fn target(
     })
 }
 
-/// One snapshot; `None` where it has to be found without the agent.
-pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Option<Box<RawValue>> {
+/// One snapshot.
+pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> Told<Box<RawValue>> {
     let ask = Ask::Once {
         target,
         window_seconds: window.map(|window| window.as_secs_f64()),
     };
     let begun = try_begin(socket, ask, PATIENCE + window.unwrap_or_default()).await;
-    let (first, _) = of_job(socket, begun)?;
-    Some(first)
+    of_job(socket, begun).map(|(first, _)| first)
 }
 
 /// A snapshot of a job, where the agent has one.
 fn of_job(
     socket: &Path,
     begun: Result<(Read, Conversation), Silence>,
-) -> Option<(Box<RawValue>, Conversation)> {
+) -> Told<(Box<RawValue>, Conversation)> {
     match begun {
-        Ok((read, conversation)) => Some((read.snapshot?, conversation)),
-        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => None,
+        Ok((read, conversation)) => match read.snapshot {
+            Some(snapshot) => Told::This((snapshot, conversation)),
+            None => Told::Nothing,
+        },
+        Err(Silence::Refused(refusal)) if matches!(refusal.reason, Reason::Absent | Reason::Several) => {
+            Told::NotYet
+        }
         Err(silence) => {
             silence.tell(socket);
-            None
+            Told::Nothing
         }
     }
 }
 
 impl Following {
-    /// The first snapshot, and those that follow; `None` where the job has to be found without the agent.
-    pub async fn begin(socket: &Path, target: Target) -> Option<(Box<RawValue>, Self)> {
+    /// The first snapshot, and those that follow.
+    pub async fn begin(socket: &Path, target: Target) -> Told<(Box<RawValue>, Self)> {
         let ask = Ask::Follow {
             target: target.clone(),
         };
-        let (first, conversation) = of_job(socket, try_begin(socket, ask, PATIENCE).await)?;
-        let following = Self {
-            socket: socket.to_owned(),
-            target,
-            conversation,
-        };
-        Some((first, following))
+        let begun = try_begin(socket, ask, PATIENCE).await;
+        of_job(socket, begun).map(|(first, conversation)| {
+            let following = Self {
+                socket: socket.to_owned(),
+                target,
+                conversation,
+            };
+            (first, following)
+        })
     }
 
     /// The next snapshot. Where the agent has ended, the next one is waited for: it goes on with the job.
@@ -175,21 +210,34 @@ impl Following {
             return Ok(next);
         }
         let until = Instant::now() + COMES_BACK;
+        let mut last = None;
         while Instant::now() < until {
             sleep(PAUSE).await;
             let ask = Ask::Follow {
                 target: self.target.clone(),
             };
-            if let Ok((read, conversation)) = try_begin(&self.socket, ask, PATIENCE).await
-                && let Some(snapshot) = read.snapshot
-            {
-                self.conversation = conversation;
-                return Ok(snapshot);
+            match try_begin(&self.socket, ask, PATIENCE).await {
+                Ok((read, conversation)) => {
+                    if let Some(snapshot) = read.snapshot {
+                        self.conversation = conversation;
+                        return Ok(snapshot);
+                    }
+                }
+                Err(Silence::Misread(misread)) => {
+                    return Err(anyhow!("the agent was replaced by another: {misread}").into());
+                }
+                Err(silence) => last = Some(silence),
             }
         }
-        Err(anyhow!(
-            "the agent has ended, or the job has while there was none: `sw-bpf list` tells what is recorded"
-        )
+        Err(match last {
+            Some(Silence::Broken(why)) => anyhow!(
+                "the agent does not answer: {}: `systemctl status sw-bpf-agent` tells of it",
+                escape::head(&why, WORDS)
+            ),
+            _ => anyhow!(
+                "the agent has ended, or the job has while there was none: `sw-bpf list` tells what is recorded"
+            ),
+        }
         .into())
     }
 
@@ -198,8 +246,10 @@ impl Following {
         let ask = Ask::Whole {
             target: self.target.clone(),
         };
-        let (whole, _) = of_job(&self.socket, try_begin(&self.socket, ask, PATIENCE).await)?;
-        Some(whole)
+        match of_job(&self.socket, try_begin(&self.socket, ask, PATIENCE).await) {
+            Told::This((whole, _)) => Some(whole),
+            Told::NotYet | Told::Nothing => None,
+        }
     }
 }
 
@@ -270,7 +320,7 @@ impl Conversation {
         let Some(line) = line.await?? else {
             return Ok(None);
         };
-        let read: Read = serde_json::from_slice(&line).map_err(io::Error::from)?;
+        let read = Read::parse(&line)?;
         match read.refused {
             Some(refusal) => Err(Silence::Refused(refusal)),
             None => Ok(Some(read)),

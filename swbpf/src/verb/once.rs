@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::{
-    client,
+    client::{self, Told},
     listen::{Empty, listen},
     meter::Meter,
     outside::{Left, leave},
@@ -24,11 +24,13 @@ use crate::{
 
 /// Asks the agent, else measures for the window, and answers on standard output.
 pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
-    let asked = client::target(socket, &once.target, force).await?;
-    if let Some(target) = &asked
-        && let Some(snapshot) = client::once(socket, target.clone(), once.window).await
-    {
-        return tell(once, &snapshot);
+    let mut may_know = false;
+    if let Some(target) = client::target(socket, &once.target, force).await? {
+        match client::once(socket, target, once.window).await {
+            Told::This(snapshot) => return tell(once, &snapshot),
+            Told::NotYet => may_know = true,
+            Told::Nothing => {}
+        }
     }
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
@@ -40,8 +42,9 @@ pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Re
     };
     let chosen = choose(&hierarchies, &once.target, room).await?;
     // It may have been waited for.
-    if asked.is_some()
-        && let Some(snapshot) = client::once(socket, Target::CgroupId(chosen.cgroup.id()), once.window).await
+    if may_know
+        && let Told::This(snapshot) =
+            client::once(socket, Target::CgroupId(chosen.cgroup.id()), once.window).await
     {
         return tell(once, &snapshot);
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     net::UnixStream,
@@ -17,7 +17,7 @@ use tokio::{
 
 use super::cannot_read;
 use crate::doctor::facts::{Agent, Known, Met};
-use crate::wire::{self, Answer, Ask, Reason, Request, Target};
+use crate::wire::{self, Answer, Ask, Misread, Reason, Request, Target};
 
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,18 +64,7 @@ async fn ask(mut stream: UnixStream) -> io::Result<Met> {
 
 /// What an answer says of who gave it.
 fn understood(line: &[u8]) -> Met {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
-    match serde_json::from_slice(line) {
-        Ok(Versioned {
-            version: wire::VERSION,
-        }) => {}
-        Ok(_) => return Met::OtherVersion,
-        Err(_) => return Met::Odd,
-    }
-    match serde_json::from_slice::<Answer<IgnoredAny>>(line) {
+    match Answer::<IgnoredAny>::parse(line) {
         Ok(Answer {
             refused: Some(refusal),
             ..
@@ -86,7 +75,8 @@ fn understood(line: &[u8]) -> Met {
         Ok(Answer {
             snapshot: Some(_), ..
         }) => Met::Agent,
-        _ => Met::Odd,
+        Err(Misread::Version(_)) => Met::OtherVersion,
+        Ok(_) | Err(Misread::Form(_)) => Met::Odd,
     }
 }
 
