@@ -62,6 +62,39 @@ fn say_share(node: &Node, of: &str, begin: (Instant, f64)) {
     eprintln!("{of}: the agent took {:.1} % of one CPU", share * 100.0);
 }
 
+/// Lets this process, and the agents that it starts, have many connections.
+fn open_many_files() {
+    let limit = Rlimit {
+        current: Some(4096),
+        maximum: Some(4096),
+    };
+    setrlimit(Resource::Nofile, limit).expect("root");
+}
+
+/// Seventeen users with all the connections that one may have, which say nothing: users who come then have a place, and an answer.
+#[test]
+fn idle_connections_of_many_users_keep_nobody_out() {
+    if !need_bpf() {
+        return;
+    }
+    open_many_files();
+    let mut node = open_node();
+    node.start();
+    let (job, _held) = quiet(&node);
+    let idle: Vec<UnixStream> = (1..=17)
+        .flat_map(|number| {
+            as_user(SOME_USER + number, || {
+                (0..64).map(|_| connect(&node)).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    for uid in [OTHER_USER, OTHER_USER + 1, SOME_USER] {
+        assert_eq!(refusal(&node, uid), "absent");
+    }
+    check_service(&node, &job, "beside-many");
+    drop(idle);
+}
+
 /// A thousand connections of one user that say nothing: that user is told that there are too many, others are served, and when
 /// the agent has waited long enough, that user is too.
 #[test]
@@ -69,11 +102,7 @@ fn idle_connections_keep_nobody_else_out() {
     if !need_bpf() {
         return;
     }
-    let limit = Rlimit {
-        current: Some(4096),
-        maximum: Some(4096),
-    };
-    setrlimit(Resource::Nofile, limit).expect("root");
+    open_many_files();
     let mut node = open_node();
     node.start();
     let (job, _held) = quiet(&node);

@@ -122,9 +122,12 @@ fn let_in(mut stream: UnixStream, doors: &Rc<Doors>, admins: Option<u32>, desk: 
     let place = doors.enter(peer.uid);
     let desk = desk.clone();
     tokio::task::spawn_local(async move {
-        // A client that has gone, or is too slow, has no answer; nobody else has to know.
-        let _ = if place.is_some() {
-            attend(&mut stream, &peer, &desk).await
+        // A client that has gone, is too slow, or has to leave, has no answer; nobody else has to know.
+        let _ = if let Some((place, leave)) = place {
+            tokio::select! {
+                attended = attend(&mut stream, &peer, &desk, &place) => attended,
+                _ = leave => Ok(()),
+            }
         } else {
             let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
             refuse(&mut stream, busy).await

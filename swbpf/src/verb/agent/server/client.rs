@@ -13,7 +13,11 @@ use tokio::{
     time::{error::Elapsed, sleep, timeout},
 };
 
-use super::{Desk, Peer};
+use super::{
+    Desk, Peer,
+    archive::Telling,
+    doors::{Place, Stage},
+};
 use crate::{
     verb::agent::jobs::{Line, Question, Wanted},
     wire::{self, Answer, Ask, Reason, Refusal, Request, Target},
@@ -62,16 +66,18 @@ struct Client<'a> {
     writer: WriteHalf<'a>,
     peer: &'a Peer,
     desk: &'a Desk,
+    place: &'a Place,
 }
 
 /// Answers the one request of a client.
-pub async fn attend(stream: &mut UnixStream, peer: &Peer, desk: &Desk) -> io::Result<()> {
+pub async fn attend(stream: &mut UnixStream, peer: &Peer, desk: &Desk, place: &Place) -> io::Result<()> {
     let (reader, writer) = stream.split();
     let mut client = Client {
         reader: BufReader::new(reader),
         writer,
         peer,
         desk,
+        place,
     };
     let Err(failure) = client.serve().await else {
         return Ok(());
@@ -104,7 +110,9 @@ impl Client<'_> {
         let Some(line) = line else {
             return Ok(());
         };
-        match Request::parse(&line)?.ask {
+        let ask = Request::parse(&line)?.ask;
+        self.place.is_at(Stage::Asked);
+        match ask {
             Ask::Once {
                 target,
                 window_seconds,
@@ -115,7 +123,7 @@ impl Client<'_> {
             }
             Ask::Follow { target } => self.follow(target).await,
             Ask::Show { job, run } => {
-                let _telling = self.desk.archive.tell(self.peer)?;
+                let _telling = self.begin_telling()?;
                 let shown = self.desk.archive.show(self.peer, job, run).await?;
                 self.tell(&Answer {
                     shown: Some(shown),
@@ -124,7 +132,7 @@ impl Client<'_> {
                 .await
             }
             Ask::List { since, user, state } => {
-                let _telling = self.desk.archive.tell(self.peer)?;
+                let _telling = self.begin_telling()?;
                 let running = self.question(Wanted::Running).await?;
                 let listing = { &self.desk.archive }
                     .list(self.peer, since, user, state, running)
@@ -136,6 +144,12 @@ impl Client<'_> {
                 .await
             }
         }
+    }
+
+    fn begin_telling(&self) -> Result<Telling, Refusal> {
+        let telling = self.desk.archive.tell(self.peer)?;
+        self.place.is_at(Stage::Reading);
+        Ok(telling)
     }
 
     async fn once(&mut self, target: Target, window_seconds: Option<f64>) -> Result<(), Failure> {

@@ -2,6 +2,8 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
+use tokio::sync::oneshot;
+
 /// Connections of one user.
 const MOST_OF_ONE: usize = 64;
 /// Connections of all.
@@ -10,48 +12,112 @@ const MOST: usize = 1024;
 /// Who has a place however many users there are.
 const ROOT: u32 = 0;
 
-/// Who is in.
+/// Who is in, in the order in which they came.
 #[derive(Debug, Default)]
 pub struct Doors {
-    by_uid: RefCell<BTreeMap<u32, usize>>,
+    inside: RefCell<Inside>,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    by_number: BTreeMap<u64, Guest>,
+    next: u64,
+}
+
+/// How far a client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It has said nothing that is understood.
+    Silent,
+    /// It has said what it wants.
+    Asked,
+    /// Records are read for it, which goes on whether it is there or not: it stays. Of a user there is one.
+    Reading,
+}
+
+/// One who is in.
+#[derive(Debug)]
+struct Guest {
+    uid: u32,
+    stage: Stage,
+    /// Dropped, it has to leave.
+    _stay: oneshot::Sender<()>,
 }
 
 /// A place inside, free again when it is dropped.
 #[derive(Debug)]
 pub struct Place {
     doors: Rc<Doors>,
-    uid: u32,
+    number: u64,
 }
 
+/// Ends when the place is given to somebody else.
+pub type Leave = oneshot::Receiver<()>;
+
 impl Doors {
-    /// Lets this user in, unless there are too many.
-    pub fn enter(self: &Rc<Self>, uid: u32) -> Option<Place> {
-        let mut by_uid = self.by_uid.borrow_mut();
-        let all: usize = by_uid.values().sum();
-        let own = by_uid.get(&uid).copied().unwrap_or(0);
-        if own >= MOST_OF_ONE || (all >= MOST && uid != ROOT) {
+    /// Lets this user in, unless there are too many. Where all places are taken, somebody else has to leave for a user who has
+    /// fewer than others.
+    pub fn enter(self: &Rc<Self>, uid: u32) -> Option<(Place, Leave)> {
+        let mut inside = self.inside.borrow_mut();
+        let own = inside.guests_of(uid);
+        if own >= MOST_OF_ONE {
             return None;
         }
-        by_uid.insert(uid, own + 1);
-        Some(Place {
-            doors: Rc::clone(self),
-            uid,
-        })
+        if inside.by_number.len() >= MOST && uid != ROOT {
+            let leaves = inside.who_leaves_for(own)?;
+            inside.by_number.remove(&leaves);
+        }
+        let number = inside.next;
+        inside.next += 1;
+        let (stay, leave) = oneshot::channel();
+        inside.by_number.insert(
+            number,
+            Guest {
+                uid,
+                stage: Stage::Silent,
+                _stay: stay,
+            },
+        );
+        let doors = Rc::clone(self);
+        Some((Place { doors, number }, leave))
+    }
+}
+
+impl Inside {
+    fn guests_of(&self, uid: u32) -> usize {
+        self.by_number.values().filter(|guest| guest.uid == uid).count()
+    }
+
+    /// Who leaves for a user of so many: of the user with the most, where those are more by two at least, else of all, the one who has
+    /// said nothing for longest; where all of the former have, the one who came first. Root never does.
+    fn who_leaves_for(&self, own: usize) -> Option<u64> {
+        let may_leave = |guest: &Guest| guest.uid != ROOT && guest.stage != Stage::Reading;
+        let others = || self.by_number.iter().filter(|(_, guest)| may_leave(guest));
+        let mut by_uid = BTreeMap::<u32, usize>::new();
+        for (_, guest) in others() {
+            *by_uid.entry(guest.uid).or_default() += 1;
+        }
+        let (most, uid) = by_uid.into_iter().map(|(uid, count)| (count, uid)).max()?;
+        let is_of_most = |guest: &Guest| most > own + 1 && guest.uid == uid;
+        others()
+            .filter(|(_, guest)| is_of_most(guest) || guest.stage == Stage::Silent)
+            .min_by_key(|(number, guest)| (!is_of_most(guest), guest.stage, **number))
+            .map(|(number, _)| *number)
+    }
+}
+
+impl Place {
+    /// The client has come so far.
+    pub fn is_at(&self, stage: Stage) {
+        if let Some(guest) = self.doors.inside.borrow_mut().by_number.get_mut(&self.number) {
+            guest.stage = stage;
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut by_uid = self.doors.by_uid.borrow_mut();
-        match by_uid.get(&self.uid) {
-            Some(several) if *several > 1 => {
-                let left = several - 1;
-                by_uid.insert(self.uid, left);
-            }
-            _ => {
-                by_uid.remove(&self.uid);
-            }
-        }
+        self.doors.inside.borrow_mut().by_number.remove(&self.number);
     }
 }
 
@@ -59,26 +125,101 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    type Guests = Vec<(Place, Leave)>;
+
+    fn has_to_leave((_, leave): &mut (Place, Leave)) -> bool {
+        leave.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    }
+
+    /// As many of this user as there may be.
+    fn all_of(doors: &Rc<Doors>, uid: u32) -> Guests {
+        std::iter::from_fn(|| doors.enter(uid)).collect()
+    }
+
+    /// 16 users with all that they may have.
+    fn full(doors: &Rc<Doors>) -> Guests {
+        let guests: Guests = (1..=16).flat_map(|uid| all_of(doors, uid)).collect();
+        assert_eq!(guests.len(), MOST);
+        guests
+    }
+
     #[test]
     fn one_user_does_not_keep_the_others_out() {
         let doors = Rc::new(Doors::default());
-        let all: Vec<Place> = std::iter::from_fn(|| doors.enter(1)).collect();
+        let all = all_of(&doors, 1);
         assert_eq!(all.len(), MOST_OF_ONE);
         let other = doors.enter(2);
         assert!(other.is_some());
         drop(all);
         assert!(doors.enter(1).is_some());
         drop(other);
-        assert!(doors.by_uid.borrow().is_empty());
+        assert!(doors.inside.borrow().by_number.is_empty());
     }
 
     #[test]
-    fn all_together_are_bounded() {
+    fn many_users_do_not_either() {
         let doors = Rc::new(Doors::default());
-        let all: Vec<Place> = (1..100)
-            .flat_map(|uid| std::iter::from_fn(|| doors.enter(uid)).collect::<Vec<_>>())
-            .collect();
-        assert_eq!(all.len(), MOST);
+        let mut guests = full(&doors);
+        // All of the last user but the third have asked.
+        let last = &guests[MOST - MOST_OF_ONE..];
+        for (number, (place, _)) in last.iter().enumerate() {
+            if number != 2 {
+                place.is_at(Stage::Asked);
+            }
+        }
+        let mut newcomers: Guests = vec![doors.enter(100).expect("a place")];
+        let left = |guests: &mut Guests| -> Vec<usize> {
+            (0..guests.len())
+                .filter(|number| has_to_leave(&mut guests[*number]))
+                .collect()
+        };
+        assert_eq!(left(&mut guests), [MOST - MOST_OF_ONE + 2]);
+        newcomers.extend((101..400).map(|uid| doors.enter(uid).expect("a place")));
+        assert!(newcomers.iter_mut().all(|guest| !has_to_leave(guest)));
+        assert_eq!(left(&mut guests).len(), 300);
+        assert_eq!(doors.inside.borrow().by_number.len(), MOST);
+        // Who has had to leave frees nothing when it goes.
+        drop(guests);
+        assert_eq!(doors.inside.borrow().by_number.len(), newcomers.len());
+    }
+
+    #[test]
+    fn who_has_as_many_as_others_takes_from_the_silent_alone() {
+        let doors = Rc::new(Doors::default());
+        let mut guests: Guests = (1..=MOST as u32).filter_map(|uid| doors.enter(uid)).collect();
+        for (place, _) in &guests {
+            place.is_at(Stage::Asked);
+        }
+        assert!(doors.enter(5000).is_none());
+        let silent = guests.pop();
+        drop(silent);
+        guests.extend(doors.enter(5001));
+        assert!(doors.enter(5002).is_some());
+        assert!(has_to_leave(&mut guests[MOST - 1]));
+    }
+
+    #[test]
+    fn who_is_read_for_stays() {
+        let doors = Rc::new(Doors::default());
+        let mut guests = full(&doors);
+        for (place, _) in guests.iter().skip(MOST - MOST_OF_ONE) {
+            place.is_at(Stage::Asked);
+        }
+        guests[MOST - MOST_OF_ONE].0.is_at(Stage::Reading);
+        let newcomer = doors.enter(100);
+        assert!(newcomer.is_some());
+        assert!(!has_to_leave(&mut guests[MOST - MOST_OF_ONE]));
+    }
+
+    #[test]
+    fn root_has_a_place_and_keeps_it() {
+        let doors = Rc::new(Doors::default());
+        let mut own = all_of(&doors, ROOT);
+        let guests = (1..=16).flat_map(|uid| all_of(&doors, uid)).count();
+        assert!(guests > 0);
+        assert!(own.iter_mut().all(|guest| !has_to_leave(guest)));
+        drop(own);
+        let _guests = full(&doors);
         assert!(doors.enter(ROOT).is_some());
     }
 }
