@@ -122,22 +122,17 @@ impl Meter {
         if born_ns.is_some() {
             fold.add(first);
         }
-        let mut meter = Self {
+        let saved = Saved {
+            slot: counting.as_ref().map(|counting| counting.slot),
             cgroup,
-            counting,
             fold,
-            limits,
+            follower,
+            hears_end,
+        };
+        let mut meter = Self {
             scanner,
             calibrator,
-            place,
-            gone: Vec::new(),
-            follower,
-            ending: Ending::default(),
-            hears_end,
-            was_populated: false,
-            next_rows_ns: 0,
-            next_glimpse_ns: 0,
-            seen: None,
+            ..Self::of(saved, counting, limits, place)
         };
         meter.read_below()?;
         Ok(meter)

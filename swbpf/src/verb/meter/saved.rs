@@ -10,7 +10,7 @@ use crate::{
     fold::Fold,
     job::cgroup::Cgroup,
     probe::SlotId,
-    sampled::cgroupfs::limit_levels,
+    sampled::cgroupfs::{LimitLevel, limit_levels},
     verb::{calibrate::Calibrator, count::Counting, ending::Ending, rows::Follower, scan::Scanner},
 };
 
@@ -21,9 +21,9 @@ pub struct Saved {
     pub slot: Option<SlotId>,
     /// The target.
     pub cgroup: Cgroup,
-    fold: Fold,
-    follower: Follower,
-    hears_end: bool,
+    pub(super) fold: Fold,
+    pub(super) follower: Follower,
+    pub(super) hears_end: bool,
 }
 
 /// The same, as it is written.
@@ -37,33 +37,36 @@ struct Saving<'a> {
 }
 
 impl Meter {
-    /// Goes on where another process was.
-    pub fn resume(saved: Saved, counting: Counting) -> Result<Self, Error> {
-        let Saved {
-            cgroup,
-            fold,
-            follower,
-            hears_end,
-            ..
-        } = saved;
-        let limits = limit_levels(&cgroup);
-        let mut meter = Self {
-            cgroup,
-            counting: Some(counting),
-            fold,
+    /// With what is known, and nothing looked at yet.
+    pub(super) fn of(
+        known: Saved,
+        counting: Option<Counting>,
+        limits: Vec<LimitLevel>,
+        place: Place,
+    ) -> Self {
+        Self {
+            cgroup: known.cgroup,
+            counting,
+            fold: known.fold,
             limits,
             scanner: Scanner::default(),
             calibrator: Calibrator::default(),
-            place: Place::BesideOthers,
+            place,
             gone: Vec::new(),
-            follower,
+            follower: known.follower,
             ending: Ending::default(),
-            hears_end,
+            hears_end: known.hears_end,
             was_populated: false,
             next_rows_ns: 0,
             next_glimpse_ns: 0,
             seen: None,
-        };
+        }
+    }
+
+    /// Goes on where another process was.
+    pub fn resume(saved: Saved, counting: Counting) -> Result<Self, Error> {
+        let limits = limit_levels(&saved.cgroup);
+        let mut meter = Self::of(saved, Some(counting), limits, Place::BesideOthers);
         let reading = meter.reading()?;
         meter.fold.add(reading);
         meter.read_below()?;
