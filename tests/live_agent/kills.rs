@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use support::measure::MIB;
 use support::need_bpf;
 use support::pace::scaled;
+use swbpf::snapshot::Snapshot;
 
 use super::node::{Node, check_busy, check_peak};
+use super::socket::{ROOT, once};
 
 /// Kills, one for each job.
 const ROUNDS: u64 = 200;
@@ -79,6 +81,8 @@ fn a_job_goes_on_where_it_was() {
     let before = node.lines("cgroup-on").pop().expect("a line");
     node.kill();
     node.start();
+    let taken_over = node.taken_over();
+    assert!(taken_over.is_some_and(|(jobs, _)| jobs >= 1), "{}", node.told());
     job.remove();
     let after = node.summary("cgroup-on");
     assert_eq!(after.coverage.from, before.coverage.from);
@@ -88,6 +92,41 @@ fn a_job_goes_on_where_it_was() {
     let (before, after) = (before.expect("a peak"), after.expect("a peak"));
     let apart = (after.at_seconds - before.at_seconds).abs();
     assert!(apart <= before.at_error_seconds, "{apart} s");
+}
+
+/// Right after a time without an agent, what is told is as of then: nothing that was read before it.
+#[test]
+fn what_is_told_after_a_gap_was_read_after_it() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("gap");
+    let mut first = job.start(&["hold", "--size", "20M"]);
+    first.ready();
+    node.wait_for_line("cgroup-gap");
+    sleep(scaled(Duration::from_millis(1500)));
+    node.kill();
+    let mut second = job.start(&["hold", "--size", "60M"]);
+    second.ready();
+    first.finish();
+    sleep(scaled(Duration::from_secs(3)));
+    let begun = jiff::Timestamp::now();
+    node.start();
+    let told = once(&node, ROOT, &job, &[]);
+    assert_eq!(told["probes"]["held_by"], "agent");
+    let told: Snapshot = serde_json::from_value(told).expect("a snapshot");
+    let at: jiff::Timestamp = told.timestamp.parse().expect("a moment");
+    assert!(at > begun, "{at} is before {begun}");
+    assert_eq!(told.processes.alive, Some(1));
+    let about = 60 * MIB..70 * MIB;
+    let rss = told.memory.rss_sum_bytes.expect("processes");
+    assert!(about.contains(&rss), "{rss}");
+    let needed = told.memory.needed_bytes.expect("counted");
+    assert!(about.contains(&needed), "{needed}");
+    second.finish();
+    job.remove();
 }
 
 /// Programs of another layout are not taken over: counting begins anew, and the operator and the record say so.
@@ -107,7 +146,9 @@ fn programs_of_another_layout_are_replaced() {
     let text = fs::read_to_string(&loaded).expect("a description");
     fs::write(&loaded, text.replacen("\"abi\":", "\"abi\":9", 1)).expect("written");
     node.start();
-    support::measure::wait_until("a note", || node.told().contains("counting begins anew"));
+    let why = "counting begins anew, since the programs before were of another version (layout";
+    assert!(node.told().contains(why), "{}", node.told());
+    assert_eq!(node.taken_over(), None);
     held.finish();
     job.remove();
     let summary = node.summary("cgroup-old");

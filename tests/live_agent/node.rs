@@ -144,6 +144,21 @@ impl Node {
         fs::read_to_string(self.dir("told")).unwrap_or_default()
     }
 
+    /// How many jobs the last agent took over, and how many of them had ended; `None` where it took over nothing. Jobs of Slurm on
+    /// this host are among them.
+    pub fn taken_over(&self) -> Option<(u64, u64)> {
+        let told = self.told();
+        let (_, told) = told.rsplit_once("took over ")?;
+        let (line, _) = told.split_once('\n')?;
+        let number = |text: &str| text.split(' ').next().and_then(|number| number.parse().ok());
+        let (jobs, rest) = line.split_once(" from the agent before")?;
+        let ended = match rest.strip_prefix(", ") {
+            Some(ended) => number(ended.strip_suffix(" ended meanwhile")?)?,
+            None => 0,
+        };
+        Some((number(jobs)?, ended))
+    }
+
     /// Makes a cgroup that is to be recorded.
     pub fn job(&self, name: &str) -> Job {
         let path = cgroup_below(self.root.cgroup().path(), name);

@@ -250,6 +250,9 @@ fn a_job_that_ended_without_an_agent_has_its_own_length() {
     job.remove();
     std::thread::sleep(Duration::from_secs(4));
     node.start();
+    let taken_over = node.taken_over();
+    let is_told = taken_over.is_some_and(|(jobs, ended)| jobs >= ended && ended >= 1);
+    assert!(is_told, "{}", node.told());
     let summary = node.summary("cgroup-short");
     check_peak(&summary, 40 * MIB);
     let seconds = summary.coverage.seconds;
@@ -260,8 +263,8 @@ fn a_job_that_ended_without_an_agent_has_its_own_length() {
     assert_eq!(summary.memory.peak_bytes, None);
 }
 
-/// Where what counts is taken away, the agent ends and says so, and does not go on with numbers that stand still. A record that is
-/// removed is begun anew.
+/// Where what counts is taken away, the agent ends and says so, and does not go on with numbers that stand still; what somebody puts
+/// beside it is no matter. A record that is removed is begun anew.
 #[test]
 fn an_agent_without_its_pins_ends() {
     if !need_bpf() {
@@ -272,7 +275,14 @@ fn an_agent_without_its_pins_ends() {
     let job = node.job("removed");
     node.wait_for_line("cgroup-removed");
     fs::remove_file(node.dir("jobs/cgroup-removed.jsonl")).expect("a record");
+    fs::create_dir(node.dir("bpf/pins/others")).expect("a directory");
+    std::thread::sleep(Duration::from_millis(2500));
     node.wait_for_line("cgroup-removed");
+    let beside = node.job("beside");
+    beside.run(&["anon", "--size", "20M", "--hold-ms", "5"]);
+    beside.remove();
+    check_peak(&node.summary("cgroup-beside"), 20 * MIB);
+    assert!(!node.told().contains("pins"), "{}", node.told());
     fs::remove_dir_all(node.dir("bpf/pins")).expect("pins");
     wait_until("a word", || node.told().contains("the pins in"));
     node.kill();

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use support::command::{output, told};
 use support::measure::{MIB, wait_until};
 use support::{need_bpf, need_fake_time};
 
@@ -146,6 +147,38 @@ fn a_tree_that_is_removed_and_made_anew_is_watched_again() {
     check_peak(&summary, 30 * MIB);
     assert!(summary.coverage.from_start);
     held.finish();
+}
+
+/// A watched cgroup that is not there at the start is waited for; where none can come to be, that is refused.
+#[test]
+fn a_tree_that_comes_after_the_agent_is_watched() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    let root = node.root();
+    wait_until("its end", || fs::remove_dir(&root).is_ok());
+    let mut nowhere = node.command();
+    nowhere.arg("--watch").arg(node.dir("nowhere"));
+    let refused = output(&mut nowhere);
+    assert_eq!(refused.status.code(), Some(66), "{}", told(&refused));
+    node.start();
+    let waits = || node.told().matches("it is waited for").count();
+    let comes = || node.told().matches("is there: what is made in it").count();
+    let before = (waits(), comes());
+    assert!(before.0 > 0, "{}", node.told());
+    for (number, name) in (1..).zip(["one", "two"]) {
+        fs::create_dir(&root).expect("a cgroup");
+        wait_until("a word", || comes() == before.1 + number);
+        let name_of_job = format!("{name}-spike");
+        spike(&node, &name_of_job, "30M");
+        let summary = node.summary(&format!("cgroup-{name_of_job}"));
+        check_peak(&summary, 30 * MIB);
+        assert!(summary.coverage.from_start);
+        wait_until("its end", || fs::remove_dir(&root).is_ok());
+        wait_until("a word", || waits() == before.0 + number);
+    }
+    fs::create_dir(&root).expect("a cgroup");
 }
 
 /// More jobs than there is room for: those that found room are recorded, and it is told that others did not; there is room again

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, ErrorKind},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
@@ -23,6 +24,8 @@ const PINS: [&str; 3] = ["map_", "prog_", "link_"];
 #[derive(Debug)]
 pub struct Home {
     path: PathBuf,
+    /// One pin of the loading that is used, once there is one: they are removed together.
+    used: Option<PathBuf>,
     _held: OwnedFd,
 }
 
@@ -60,6 +63,7 @@ impl Home {
         }
         let home = Self {
             path: path.to_owned(),
+            used: None,
             _held: held,
         };
         home.loadings()?;
@@ -84,19 +88,31 @@ impl Home {
         Ok(())
     }
 
-    /// Fails where the pins are gone, and with them what counts.
-    pub fn need_pins(&self) -> Result<(), Error> {
-        // The directory itself may be gone.
-        let loadings = self.loadings().unwrap_or_default();
-        let is_there = |dir: &PathBuf| dir.join("prog_look").exists();
-        if loadings.iter().any(is_there) {
-            return Ok(());
+    /// This loading is used from now on.
+    pub fn uses(&mut self, loading: &str) {
+        self.used = Some(self.path.join(loading).join("prog_look"));
+    }
+
+    /// Whether the pins of the loading that is used are there. What else is in the directory, and where it cannot be looked at, is
+    /// no matter: the programs count.
+    pub fn has_pins(&self) -> io::Result<bool> {
+        let Some(pin) = &self.used else {
+            return Ok(true);
+        };
+        match fs::symlink_metadata(pin) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
-        Err(anyhow!(
+    }
+
+    /// That the pins are gone, and with them what counts.
+    pub fn pins_are_gone(&self) -> Error {
+        anyhow!(
             "the pins in {} were removed, and with them what counts: start the agent again",
             self.path.display()
         )
-        .into())
+        .into()
     }
 
     /// The directories of all loadings.
@@ -128,7 +144,7 @@ impl Home {
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, Error> {
-    let read = || -> std::io::Result<Vec<String>> {
+    let read = || -> io::Result<Vec<String>> {
         let entries = fs::read_dir(dir)?;
         entries
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))

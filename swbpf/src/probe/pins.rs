@@ -73,11 +73,11 @@ pub struct Pinned {
 impl Probe {
     /// Takes over what is pinned, else loads and pins it. What is pinned and cannot be taken over is removed.
     pub fn pinned(pins: &Pins, plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Pinned, Error> {
-        let home = Home::take(&pins.dir)?;
+        let mut home = Home::take(&pins.dir)?;
         let loaded = read(pins);
         let why_anew = match loaded {
             Ok(None) => None,
-            Ok(Some(loaded)) => match take_over(pins, &home, plan, room, own_cgroup, loaded) {
+            Ok(Some(loaded)) => match take_over(pins, &mut home, plan, room, own_cgroup, loaded) {
                 Ok(probe) => {
                     return Ok(Pinned {
                         probe,
@@ -92,7 +92,7 @@ impl Probe {
         };
         home.remove_all_but(None)?;
         Ok(Pinned {
-            probe: load(pins, plan, room, own_cgroup)?,
+            probe: load(pins, &mut home, plan, room, own_cgroup)?,
             home,
             why_anew,
             is_taken_over: false,
@@ -116,7 +116,7 @@ fn read(pins: &Pins) -> anyhow::Result<Option<Loaded>> {
 
 fn take_over(
     pins: &Pins,
-    home: &Home,
+    home: &mut Home,
     plan: &Plan,
     room: Room,
     own_cgroup: Option<&Path>,
@@ -166,12 +166,19 @@ fn take_over(
         own_cgroup_id: own_cgroup.map_or(0, |own| fs::metadata(own).map_or(0, |own| own.ino())),
     };
     home.remove_all_but(Some(&loaded.pins))?;
+    home.uses(&loaded.pins);
     let mut probe = Probe::of(plan, room, parts)?;
     probe.find_lost()?;
     Ok(probe)
 }
 
-fn load(pins: &Pins, plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Result<Probe, Error> {
+fn load(
+    pins: &Pins,
+    home: &mut Home,
+    plan: &Plan,
+    room: Room,
+    own_cgroup: Option<&Path>,
+) -> Result<Probe, Error> {
     let name = format!("{}-{}", std::process::id(), monotonic_ns());
     let dir = pins.dir.join(&name);
     fs::create_dir(&dir).with_context(|| format!("make {}", dir.display()))?;
@@ -204,6 +211,7 @@ fn load(pins: &Pins, plan: &Plan, room: Room, own_cgroup: Option<&Path>) -> Resu
         climbed: probe.climbed.clone(),
     };
     write(&pins.loaded, &loaded).with_context(|| format!("write {}", pins.loaded.display()))?;
+    home.uses(&loaded.pins);
     Ok(probe)
 }
 

@@ -7,12 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::note;
 use crate::{
     error::Error,
     fold::SlurmJob,
     job::{
         cgroup::{
-            Cgroup, Controller, Hierarchies, Version,
+            Cgroup, CgroupError, Controller, Hierarchies, Version,
             slurm::{JobDirName, JobPlace},
         },
         id::JobId,
@@ -39,11 +40,21 @@ pub struct Nest {
 #[derive(Debug, Default)]
 pub struct Nests {
     known: BTreeMap<u64, Nest>,
-    asked: Vec<PathBuf>,
-    /// Ids of those that were asked for.
-    asked_ids: Vec<u64>,
+    asked: Vec<Asked>,
     /// Of the hierarchy that counts memory.
     version: Option<Version>,
+}
+
+/// A cgroup that was asked for.
+#[derive(Debug)]
+struct Asked {
+    /// As it was asked for.
+    path: PathBuf,
+    /// Where it was last found.
+    dir: PathBuf,
+    /// Its id when it was last there.
+    id: Option<u64>,
+    is_there: bool,
 }
 
 /// A target that was found.
@@ -66,11 +77,15 @@ impl Nests {
             ..Self::default()
         };
         for path in asked {
-            let cgroup = hierarchies.cgroup_at(path)?;
-            nests.asked.push(cgroup.path().to_path_buf());
-            nests.asked_ids.push(cgroup.id());
+            nests.asked.push(Asked::of(hierarchies, path)?);
         }
         Ok(nests)
+    }
+
+    /// Looks which of those that were asked for are there; whether one has come or gone.
+    pub fn see_asked(&mut self, hierarchies: &Hierarchies) -> bool {
+        let seen = self.asked.iter_mut().map(|asked| asked.see(hierarchies));
+        seen.fold(false, |any, has_changed| any | has_changed)
     }
 
     /// In so many looks, they are looked for once. On version 1 the programs find those of Slurm as they are made: this is in case
@@ -84,6 +99,7 @@ impl Nests {
 
     /// Those that have come since the last look, with their ids.
     pub fn new_ones(&mut self, hierarchies: &Hierarchies) -> Result<Vec<(u64, Watch)>, Error> {
+        self.see_asked(hierarchies);
         let slurms = hierarchies.slurm_nests()?.into_iter().map(|nest| Nest {
             watch: Watch {
                 levels: nest.levels,
@@ -92,8 +108,8 @@ impl Nests {
             },
             dir: nest.dir,
         });
-        let asked = self.asked.iter().map(|dir| Nest {
-            dir: dir.clone(),
+        let asked = self.asked.iter().map(|asked| Nest {
+            dir: asked.dir.clone(),
             watch: Watch {
                 levels: 1,
                 follow: 0,
@@ -140,8 +156,8 @@ impl Nests {
         for place in hierarchies.slurm_jobs()? {
             found.push(place.cgroup.path().to_path_buf());
         }
-        for dir in &self.asked {
-            found.extend(subdirectories(dir).map(|(path, _)| path));
+        for asked in &self.asked {
+            found.extend(subdirectories(&asked.dir).map(|(path, _)| path));
         }
         Ok(found)
     }
@@ -155,7 +171,7 @@ impl Nests {
                 let above = cgroup.path().parent()?;
                 self.asked
                     .iter()
-                    .any(|asked| asked == above)
+                    .any(|asked| asked.dir == above)
                     .then(|| other(cgroup, from_birth))
             }
         }
@@ -171,7 +187,7 @@ impl Nests {
         let nest = self.known.get(&top.above_id);
         let dir = nest.map_or(root.as_path(), |nest| nest.dir.as_path());
         let cgroup = Cgroup::removed(dir.join(&top.name), top.cgroup_id, version, root.clone());
-        if self.asked_ids.contains(&top.above_id) {
+        if self.asked.iter().any(|asked| asked.id == Some(top.above_id)) {
             return Some(other(cgroup, true));
         }
         let place = JobPlace {
@@ -182,6 +198,68 @@ impl Nests {
         };
         Some(job(cgroup, place, true))
     }
+}
+
+impl Asked {
+    /// One that is not there is waited for where one can be made.
+    fn of(hierarchies: &Hierarchies, path: &Path) -> Result<Self, Error> {
+        let mut asked = Self {
+            path: path.to_owned(),
+            dir: path.to_owned(),
+            id: None,
+            is_there: false,
+        };
+        match hierarchies.cgroup_at(path) {
+            Ok(cgroup) => asked.found(&cgroup),
+            Err(CgroupError::Gone { .. }) if is_below_a_cgroup(hierarchies, path) => asked.tell_absence(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(asked)
+    }
+
+    fn found(&mut self, cgroup: &Cgroup) {
+        cgroup.path().clone_into(&mut self.dir);
+        self.id = Some(cgroup.id());
+        self.is_there = true;
+    }
+
+    /// Looks whether it is there; whether that, or which one it is, has changed.
+    fn see(&mut self, hierarchies: &Hierarchies) -> bool {
+        let there = fs::metadata(&self.dir).ok().map(|there| there.ino());
+        if self.is_there && there == self.id {
+            return false;
+        }
+        match hierarchies.cgroup_at(&self.path) {
+            Ok(cgroup) => {
+                self.found(&cgroup);
+                note(&format!(
+                    "the cgroup {} is there: what is made in it is recorded",
+                    self.path.display()
+                ));
+                true
+            }
+            Err(_) if self.is_there => {
+                self.is_there = false;
+                self.tell_absence();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn tell_absence(&self) {
+        note(&format!(
+            "there is no cgroup {}: it is waited for, and what is made in it is recorded then",
+            self.path.display()
+        ));
+    }
+}
+
+/// Whether a cgroup can be made at a path where there is none.
+fn is_below_a_cgroup(hierarchies: &Hierarchies, path: &Path) -> bool {
+    let mut above = path.ancestors().skip(1);
+    let nearest = above.find(|above| above.exists());
+    nearest.is_some_and(|nearest| hierarchies.cgroup_at(nearest).is_ok())
 }
 
 fn job(cgroup: Cgroup, place: JobPlace, from_birth: bool) -> Born {

@@ -93,6 +93,8 @@ pub struct Jobs {
     cpus: usize,
     /// The directory of the pins is held as long as this is there.
     home: Home,
+    /// Whether it cannot be looked at.
+    pins: Failing,
     nests: Nests,
     records: Dir,
     states: States,
@@ -165,6 +167,7 @@ impl Jobs {
             probe: Rc::new(RefCell::new(probe)),
             hierarchies,
             home,
+            pins: Failing::default(),
             nests,
             records,
             states,

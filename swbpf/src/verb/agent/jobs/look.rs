@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
+
 use super::{Job, Jobs, ROOM, metrics, turns::Turn};
 use crate::{
     error::Error,
@@ -22,11 +24,12 @@ impl Jobs {
     /// Looks at all jobs, and ends those that have ended.
     pub fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
-        self.home.need_pins()?;
+        self.need_pins()?;
         self.hearing.grow(Instant::now());
         // Those that had to wait, too: the kernel wakes no one again before all are taken.
         self.hear()?;
-        if self.looks.is_multiple_of(self.nests.looked_at_every()) {
+        let have_changed = self.nests.see_asked(&self.hierarchies);
+        if have_changed || self.looks.is_multiple_of(self.nests.looked_at_every()) {
             self.find_nests()?;
         }
         if std::mem::take(&mut self.has_new_nests) {
@@ -49,6 +52,21 @@ impl Jobs {
         }
         self.unwritten.write(&self.records, &self.states);
         self.take_missed()
+    }
+
+    /// Fails where the pins are gone, and with them what counts.
+    fn need_pins(&mut self) -> Result<(), Error> {
+        let has_pins = match self.home.has_pins() {
+            Ok(false) => return Err(self.home.pins_are_gone()),
+            Ok(true) => Ok(()),
+            Err(error) => Err(anyhow!(error).into()),
+        };
+        if let Some(error) = self.pins.new_one(has_pins) {
+            note(&format!(
+                "the pins cannot be looked at: {error}; counting goes on"
+            ));
+        }
+        Ok(())
     }
 
     /// Has what is born in nests that have come since counted.

@@ -26,6 +26,7 @@ impl Jobs {
     pub(super) fn take_up(&mut self, is_taken_over: bool) -> Result<(), Error> {
         let mut left = self.states.all()?;
         let tops = self.probe().tops()?;
+        let (mut taken_over, mut ended) = (0, 0);
         for top in tops {
             let taken = match left.remove(&top.cgroup_id) {
                 Some(Ok(Left {
@@ -50,6 +51,10 @@ impl Jobs {
                 note(&format!("a job is measured anew: {error}"));
                 false
             });
+            if let Some(job) = self.by_slot.get(&top.slot) {
+                taken_over += 1;
+                ended += usize::from(job.meter.is_told_removed());
+            }
             if !is_taken {
                 // One that cannot be measured yet is tried again at the next look.
                 let _ = self.born(&top);
@@ -66,6 +71,9 @@ impl Jobs {
                 }
                 _ => self.states.forget(cgroup_id),
             }
+        }
+        if is_taken_over {
+            note(&taking_over(taken_over, ended));
         }
         self.take_existing()
     }
@@ -219,4 +227,17 @@ impl Jobs {
         job.write(&self.records, &self.states);
         Ok(())
     }
+}
+
+/// What came of the jobs of the agent before.
+fn taking_over(jobs: usize, ended: usize) -> String {
+    let jobs = match jobs {
+        1 => "1 job".to_owned(),
+        jobs => format!("{jobs} jobs"),
+    };
+    let ended = match ended {
+        0 => String::new(),
+        ended => format!(", {ended} ended meanwhile"),
+    };
+    format!("took over {jobs} from the agent before{ended}")
 }
