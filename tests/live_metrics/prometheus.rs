@@ -1,16 +1,16 @@
 //! A Prometheus that scrapes each second.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::measure::{MIB, wait_until};
 use support::{need_bpf, skipped};
+use swbpf::out::openmetrics::described;
 use tempfile::TempDir;
 
 use crate::node::{Job, Node};
@@ -186,33 +186,123 @@ fn a_job_that_ends_between_two_scrapes_is_scraped() {
     assert_eq!(there["data"]["result"].as_array().map(Vec::len), Some(0));
 }
 
-/// Every expression of the dashboard is one that Prometheus understands.
+/// Every expression of the dashboard names metrics and labels that there are, and Prometheus answers it with a series: those of
+/// steps, which watched cgroups have not, aside. What tells one series from another tells one watched cgroup from another.
 #[test]
-fn the_dashboard_asks_what_prometheus_understands() {
+fn the_dashboard_asks_what_there_is() {
     let Some(program) = program("prometheus").filter(|_| need_bpf()) else {
         return;
     };
     let mut node = Node::new();
     start(&mut node, &["--listen", "127.0.0.1:0"]);
+    let job = node.job("shown");
+    let limits = ["memory.max", "memory.limit_in_bytes"].map(|name| job.cgroup.path().join(name));
+    let limit = limits.iter().find(|file| file.exists()).expect("a limit");
+    fs::write(limit, (300 * MIB).to_string()).expect("a limit");
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
     let prometheus = Prometheus::start(&program, &address(&node));
-    sleep(Duration::from_millis(10));
+    wait_until("its series", || {
+        !prometheus.scraped("swbpf_job_limit_bytes", &job).is_empty()
+    });
+    // Rates are between two.
+    prometheus.wait_for_scrapes(2);
+    let known = metrics();
+    let mut count = 0;
+    for (query, legend) in asked() {
+        let names = names(&query);
+        assert!(!names.is_empty(), "{query}");
+        for name in &names {
+            let labels = known.get(name).unwrap_or_else(|| panic!("{name} of {query}"));
+            for label in legend.iter().chain(&chosen(&query)) {
+                // The first two are Prometheus' own; a watched cgroup has the third in place of `jobid`.
+                let is_known = ["instance", "job", "cgroup"].contains(&label.as_str());
+                assert!(is_known || labels.contains(&label.as_str()), "{label} of {query}");
+            }
+            let has = |label: &str| legend.iter().any(|known| known == label);
+            let is_of_steps = labels.contains(&"step");
+            assert!(
+                !has("jobid") || has("cgroup") || is_of_steps,
+                "{query}: {legend:?}"
+            );
+        }
+        let told = prometheus
+            .query(&query)
+            .unwrap_or_else(|why| panic!("{query}: {why}"));
+        assert_eq!(told["status"], "success", "{query}");
+        let series = told["data"]["result"].as_array().map(Vec::len);
+        let is_of_steps = names.iter().any(|name| name.starts_with("swbpf_step_"));
+        assert!(is_of_steps || series > Some(0), "{query}: no series");
+        count += 1;
+    }
+    assert!(count > 20, "{count} expressions");
+}
+
+/// All metrics, as Prometheus names them, and their labels.
+fn metrics() -> BTreeMap<String, Vec<&'static str>> {
+    let described = described().into_iter().flat_map(|(_, metrics)| metrics);
+    described.map(|metric| (metric.name, metric.labels)).collect()
+}
+
+/// What the dashboard asks, with its variables filled in, and the labels of the legend; what fills its variables is among it.
+fn asked() -> Vec<(String, Vec<String>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/grafana/sw-bpf.json");
     let text = fs::read_to_string(path).expect("the dashboard");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");
-    let mut count = 0;
-    for panel in dashboard["panels"].as_array().expect("panels") {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let query = target["expr"].as_str().expect("an expression");
-            let query = query
-                .replace("$__rate_interval", "1m")
-                .replace("$__range", "1h")
-                .replace("$instance", ".+")
-                .replace("$job", ".*");
-            assert!(!query.contains('$'), "{query}");
-            let told = prometheus.query(&query).expect(&query);
-            assert_eq!(told["status"], "success", "{query}");
-            count += 1;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut asked = Vec::new();
+    for panel in list(&dashboard["panels"]) {
+        // Those of a row that is folded would be in it.
+        assert!(list(&panel["panels"]).is_empty(), "{panel}");
+        for target in list(&panel["targets"]) {
+            let legend = target["legendFormat"].as_str().unwrap_or_default();
+            let legend = between(legend, "{{", "}}");
+            asked.push((target["expr"].as_str().expect("an expression").to_owned(), legend));
         }
     }
-    assert!(count > 10, "{count} expressions");
+    for variable in list(&dashboard["templating"]["list"]) {
+        let query = variable["query"]["query"].as_str().unwrap_or_default();
+        for of_labels in between(query, "label_values(", ")") {
+            let (metric, label) = of_labels.rsplit_once(", ").expect("a label");
+            asked.push((format!("count by ({label}) ({metric})"), Vec::new()));
+        }
+    }
+    for (query, _) in &mut asked {
+        for (variable, value) in [
+            ("$__rate_interval", "1m"),
+            ("$__range", "1h"),
+            ("$instance", ".+"),
+            ("$job", ".*"),
+        ] {
+            *query = query.replace(variable, value);
+        }
+        assert!(!query.contains('$'), "{query}");
+    }
+    asked
+}
+
+/// The metrics of an expression.
+fn names(query: &str) -> Vec<String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = query.split(|c| !is_of_name(c));
+    words
+        .filter(|word| word.starts_with("swbpf_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The labels by which an expression chooses, and those that it tells apart.
+fn chosen(query: &str) -> Vec<String> {
+    let chosen = [between(query, "{", "}"), between(query, "by (", ")")].concat();
+    let each = chosen.iter().flat_map(|chosen| chosen.split(','));
+    each.map(|one| one.split(['=', '!']).next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// What stands between these two, each time.
+fn between(text: &str, begin: &str, end: &str) -> Vec<String> {
+    let parts = text.split(begin).skip(1);
+    parts
+        .filter_map(|part| part.split_once(end))
+        .map(|(inside, _)| inside.to_owned())
+        .collect()
 }
