@@ -24,8 +24,8 @@ enum Verb {
         #[arg(long)]
         spikes: PathBuf,
     },
-    /// The same for tests that start a Slurm, in their own table, of one test program
-    SlurmRow {
+    /// The same in the table that has a row for each test program
+    EachRow {
         #[command(flatten)]
         row: Row,
         /// The test program
@@ -65,6 +65,6 @@ fn run(verb: &Verb) -> Result<()> {
             writeln!(std::io::stdout(), "{measured}").context("standard output")
         }
         Verb::Row { row, spikes } => table::put(row, spikes),
-        Verb::SlurmRow { row, program } => table::put_slurm(row, program),
+        Verb::EachRow { row, program } => table::put_each(row, program),
     }
 }

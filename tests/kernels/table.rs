@@ -1,5 +1,5 @@
-//! The tables of kernels, in Markdown. A row is known by its kernel, cgroups and hooks, that of tests with Slurm by its test
-//! program too, and replaced by a newer one of these.
+//! The tables of kernels, in Markdown. A row is known by its kernel, cgroups and hooks, that of one test program by its name too,
+//! and replaced by a newer one of these.
 
 use std::fs;
 use std::path::Path;
@@ -20,14 +20,14 @@ const PROGRAMS_HEAD: &str = "\
 |---|---|---|---:|---|
 ";
 
-const SLURM_HEAD: &str = "\
+const EACH_HEAD: &str = "\
 | Kernel | Cgroups | Hooks | Test program | Tests passed | Failed | Skipped |
 |---|---|---|---|---:|---:|---:|
 ";
 
 /// How many columns a row is known by.
 const KEY: usize = 3;
-const SLURM_KEY: usize = 4;
+const EACH_KEY: usize = 4;
 
 /// Puts the rows of a kernel into both tables of a file.
 pub fn put(told: &Row, spikes: &Path) -> Result<()> {
@@ -40,12 +40,12 @@ pub fn put(told: &Row, spikes: &Path) -> Result<()> {
     document.write(&format!("{HEAD}{rows}\n{PROGRAMS_HEAD}{programs}"))
 }
 
-/// Puts the row of a test program that starts a Slurm into their table.
-pub fn put_slurm(told: &Row, program: &str) -> Result<()> {
-    let document = Document::open(&told.write, "slurm")?;
-    let row = slurm_row(&measured(&told.measured)?, program, &told.tests)?;
-    let rows = replaced(document.tables(), SLURM_HEAD, &row, SLURM_KEY);
-    document.write(&format!("{SLURM_HEAD}{rows}"))
+/// Puts the row of a test program that has one of its own into their table.
+pub fn put_each(told: &Row, program: &str) -> Result<()> {
+    let document = Document::open(&told.write, "each")?;
+    let row = each_row(&measured(&told.measured)?, program, &told.tests)?;
+    let rows = replaced(document.tables(), EACH_HEAD, &row, EACH_KEY);
+    document.write(&format!("{EACH_HEAD}{rows}"))
 }
 
 fn measured(path: &Path) -> Result<Value> {
@@ -110,7 +110,7 @@ fn row(measured: &Value, spikes: &str, tests: &[u64]) -> Result<String> {
     ))
 }
 
-fn slurm_row(measured: &Value, program: &str, tests: &[u64]) -> Result<String> {
+fn each_row(measured: &Value, program: &str, tests: &[u64]) -> Result<String> {
     Ok(format!("{}| `{program}` {}", begin(measured)?, counts(tests)?))
 }
 
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn each_program_with_slurm_has_a_row() {
+    fn each_program_has_a_row() {
         let put = |table: &str, program, passed| {
-            let row = slurm_row(&measured("6.1", "fentry", true), program, &[passed, 0, 1]).expect("a row");
-            replaced(table, SLURM_HEAD, &row, SLURM_KEY)
+            let row = each_row(&measured("6.1", "fentry", true), program, &[passed, 0, 1]).expect("a row");
+            replaced(table, EACH_HEAD, &row, EACH_KEY)
         };
         let table = put(&put("", "slurm_jobs", 1), "slurm_hooks", 2);
-        let table = put(&format!("\n{SLURM_HEAD}{table}"), "slurm_jobs", 3);
+        let table = put(&format!("\n{EACH_HEAD}{table}"), "slurm_jobs", 3);
         assert_eq!(
             table,
             "| 6.1 | v2 | fentry | `slurm_hooks` | 2 | 0 | 1 |\n\

@@ -15,6 +15,7 @@ use serde_json::Value;
 use support::command::{output, record};
 use support::measure::{MIB, Process, program, wait_until};
 use support::need_bpf;
+use support::pace::fewer;
 
 use super::node::{Job, Node, check_peak};
 use super::socket::{ROOT, SOME_USER, as_user, connect, once, open_node};
@@ -317,7 +318,7 @@ fn what_is_in_the_place_of_a_record_is_set_aside() {
     assert_eq!(fs::read_to_string(&target).expect("there"), "kept");
 }
 
-/// A job that makes and removes a hundred thousand cgroups.
+/// A job that makes and removes a hundred thousand cgroups, fewer where all takes longer.
 #[test]
 fn a_job_of_a_hundred_thousand_cgroups_hinders_nobody() {
     if !need_bpf() {
@@ -328,20 +329,21 @@ fn a_job_of_a_hundred_thousand_cgroups_hinders_nobody() {
     let (quiet, _held) = quiet(&node);
     let job = node.job("cgroups");
     let begin = (Instant::now(), node.cpu_seconds());
+    let count = fewer("cgroups", 100_000);
     scope(|scope| {
-        let maker = scope.spawn(|| make_cgroups(job.cgroup.path(), 100_000));
+        let maker = scope.spawn(|| make_cgroups(job.cgroup.path(), count));
         for number in 0..3 {
             check_service(&node, &quiet, &format!("beside-cgroups-{number}"));
         }
         maker.join().expect("no panic");
     });
-    say_share(&node, "100,000 cgroups", begin);
+    say_share(&node, &format!("{count} cgroups"), begin);
     job.remove();
     assert!(node.summary("cgroup-cgroups").coverage.from_start);
     check_service(&node, &quiet, "after-cgroups");
 }
 
-fn make_cgroups(above: &Path, number: u32) {
+fn make_cgroups(above: &Path, number: u64) {
     for number in 0..number {
         let path = above.join(number.to_string());
         fs::create_dir(&path).expect("a cgroup");

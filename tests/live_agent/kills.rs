@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use support::measure::MIB;
 use support::need_bpf;
-use support::pace::scaled;
+use support::pace::{fewer, scaled};
 use swbpf::snapshot::Snapshot;
 
 use super::node::{Node, check_busy, check_peak};
 use super::socket::{ROOT, once};
 
-/// Kills, one for each job.
+/// Kills, one for each job; fewer where all takes longer.
 const ROUNDS: u64 = 200;
 /// An agent lives so long at most: it takes about half of that to start in a build for tests.
 const LIFE_MS: u64 = 400;
@@ -34,12 +34,13 @@ fn nothing_is_lost_by_two_hundred_kills() {
     node.start();
     let mut jobs = Vec::new();
     let begin = Instant::now();
-    for round in 0..ROUNDS {
+    let rounds = fewer("kills", ROUNDS);
+    for round in 0..rounds {
         let name = format!("job{round}");
         let job = node.job(&name);
         let size = 4 + round % 29;
         // Another one in each round, in all phases of a life.
-        let life = Duration::from_millis((round * 137) % LIFE_MS);
+        let life = scaled(Duration::from_millis((round * 137) % LIFE_MS));
         let argument = format!("{size}M");
         let running = job.start(&["anon", "--size", &argument, "--hold-ms", "40"]);
         sleep(life);
@@ -63,7 +64,7 @@ fn nothing_is_lost_by_two_hundred_kills() {
         check_busy(&summary, truth.used_ns);
         assert_eq!(summary.processes.ended, Some(2), "{}", truth.name);
     }
-    println!("{ROUNDS} kills in {seconds:.1} s");
+    println!("{rounds} kills in {seconds:.1} s");
 }
 
 /// What was told before is told after: the begin, the time, the kills for want of memory.

@@ -94,6 +94,17 @@ impl Agent {
         self.path("jobs").join(format!("{job}.jsonl"))
     }
 
+    /// Waits until the record of a job has Slurm's words of it, which come when `scontrol` has answered.
+    pub fn wait_for_words(&self, job: JobId) {
+        let has_words = |line: &str| snapshot(line)["job"].is_object();
+        wait_until("Slurm's words in a line", || {
+            let text = fs::read_to_string(self.record(job)).unwrap_or_default();
+            // The last one may be half written.
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            whole.lines().last().is_some_and(has_words)
+        });
+    }
+
     /// The last line of the record of a job, once it is the summary.
     pub fn summary(&self, job: JobId) -> Value {
         let last = || {

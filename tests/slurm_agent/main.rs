@@ -30,9 +30,11 @@ fn a_job_is_recorded_with_no_action_by_its_user() {
     }
     let slurm = Slurm::start(&Config::default());
     let agent = Agent::start(&slurm);
-    let script = "#!/bin/sh\nexec workload anon --size 300M --hold-ms 5\n";
-    let (job, state) = slurm.run_job(script, &["--mem=600M"]);
-    assert_eq!(state, "COMPLETED");
+    let script = "#!/bin/sh\nworkload anon --size 300M --hold-ms 5\nexec until-let-go\n";
+    let job = slurm.sbatch(script, &["--mem=600M"]);
+    agent.wait_for_words(job);
+    slurm.let_go(job);
+    assert_eq!(slurm.wait_end(job), "COMPLETED");
     let summary = agent.summary(job);
     assert_whole(&summary, 300);
     assert_eq!(summary["job_id"], job.to_string());

@@ -47,7 +47,8 @@ fn a_hung_scontrol_delays_no_record() {
     slurm.wait_line(job, "one");
     let record = agent.record(job);
     wait_until("the reason in a line", || {
-        std::fs::read_to_string(&record).is_ok_and(|text| text.contains("scontrol did not answer within 5 s"))
+        std::fs::read_to_string(&record)
+            .is_ok_and(|text| text.contains("scontrol did not answer within 15 s"))
     });
     slurm.let_go(job);
     assert_eq!(slurm.wait_end(job), "COMPLETED");

@@ -38,10 +38,17 @@ fn each_task_of_an_array_has_its_summary() {
         return;
     }
     let scene = Scene::start();
-    let script = "#!/bin/sh\nworkload anon --size $((40 * SLURM_ARRAY_TASK_ID))M\n";
+    let script = "#!/bin/sh\nworkload anon --size $((40 * SLURM_ARRAY_TASK_ID))M\nexec until-let-go\n";
     let array = scene.slurm.sbatch(script, &["--array=1-3", "--mem=300M"]);
     for number in 1..=3 {
-        assert_eq!(scene.slurm.wait_end(format!("{array}_{number}")), "COMPLETED");
+        let name = format!("{array}_{number}");
+        scene.slurm.wait_running(&name);
+        let parts = scene.slurm.parts(array);
+        let (_, job) = parts.iter().find(|(part, _)| *part == name).expect("a task");
+        // That it is a task is Slurm's word.
+        scene.agent.wait_for_words(*job);
+        scene.slurm.let_go(*job);
+        assert_eq!(scene.slurm.wait_end(name), "COMPLETED");
     }
     scene.wait_for_epilog();
     for (number, mib) in [(1, 40), (2, 80), (3, 120)] {

@@ -1,6 +1,7 @@
 //! How long this machine may take. Limits of time are there so that what hangs ends; they are written for a machine of today.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -25,6 +26,21 @@ pub fn scaled(limit: Duration) -> Duration {
 #[must_use]
 pub fn factor() -> u32 {
     *FACTOR
+}
+
+/// How often something is done of which `all` times are many: on a machine that is slower, as many times less as it may be slower.
+/// That is told beside the report of the tests.
+#[must_use]
+pub fn fewer(what: &str, all: u64) -> u64 {
+    let times = all / u64::from(factor());
+    if times != all {
+        // Not `eprintln!`, which libtest keeps to itself.
+        let _ = writeln!(
+            io::stderr(),
+            "{times} {what} here, not {all}: this machine is slow"
+        );
+    }
+    times
 }
 
 fn factor_of(cpuinfo: &str) -> u32 {

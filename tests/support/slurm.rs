@@ -77,7 +77,7 @@ impl Slurm {
             user: user("nobody").expect("a user nobody"),
             config: config.clone(),
             place: Place::take(),
-            namespaces: Namespaces::create(),
+            namespaces: Namespaces::create(config.own_network),
         };
         slurm.write_files();
         slurm.start_daemons();

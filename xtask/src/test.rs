@@ -27,6 +27,8 @@ pub const STARTED: [&str; 2] = ["--package=swbpf", "--package=swbpf-workloads"];
 const LIVE: &str = "live_";
 /// How the targets that start a Slurm of their own begin.
 pub const SLURM: &str = "slurm_";
+/// How those begin that are for a virtual machine of their own.
+const VM: &str = "vm_";
 
 /// Names the file to which a test that cannot run here adds its reason.
 pub const SKIPPED: &str = "SWBPF_TESTS_SKIPPED";
@@ -77,7 +79,9 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
         prepare::install(args.tier.has(Tier::Slurm))?;
     }
     object(args, tally)?;
-    let (slurm, others): (Vec<_>, Vec<_>) = targets()?.into_iter().partition(|name| name.starts_with(SLURM));
+    let mut targets = targets()?;
+    targets.retain(|name| !name.starts_with(VM));
+    let (slurm, others): (Vec<_>, Vec<_>) = targets.into_iter().partition(|name| name.starts_with(SLURM));
     let (live, pure): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| name.starts_with(LIVE));
     let skipped = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
     let mut suite = Suite {

@@ -40,6 +40,12 @@ const TRUTH: [&str; 6] = [
     "live_attach",
 ];
 
+/// What runs where systemd is the first process.
+const SYSTEMD: &str = "vm_systemd";
+
+/// What those need of this host.
+const SYSTEMD_PACKAGES: [&str; 3] = ["systemd", "dbus", "iproute2"];
+
 /// What goes with every test of the project: hooks that this host does not have, and cgroups of version 2.
 const PART: [&str; 9] = [
     "live_memory",
@@ -62,6 +68,9 @@ pub struct Args {
     /// The version of cgroups that a machine has
     #[arg(long, value_enum, default_value_t = Cgroup::V2)]
     cgroup: Cgroup,
+    /// Boot it with systemd, as Debian does, and test the files for systemd
+    #[arg(long, conflicts_with_all = ["cgroup", "write"])]
+    systemd: bool,
     /// Install what is missing: on Debian, as root
     #[arg(long)]
     install: bool,
@@ -126,6 +135,7 @@ pub fn run_part(install: bool, tally: &mut Tally) -> Result<()> {
     let args = Args {
         kernels: vec![On::V6_1],
         cgroup: Cgroup::V2,
+        systemd: false,
         install,
         limit: 20,
         write: None,
@@ -146,14 +156,14 @@ fn missing() -> Option<String> {
 }
 
 /// A machine has no programs but those of this host, so they are to be here.
-fn provide_slurm(install: bool) -> Result<()> {
+fn provide(packages: &[&str], install: bool) -> Result<()> {
     if install {
-        return apt_install(&SLURM_PACKAGES);
+        return apt_install(packages);
     }
-    let missing = missing_packages(&SLURM_PACKAGES).join(" ");
+    let missing = missing_packages(packages).join(" ");
     ensure!(
         missing.is_empty(),
-        "no Slurm without {missing}: --install installs it, or `apt-get install --no-install-recommends {missing}`"
+        "this needs {missing}: --install installs it, or `apt-get install --no-install-recommends {missing}`"
     );
     Ok(())
 }
@@ -168,15 +178,18 @@ fn run_all(args: &Args, tally: &mut Tally) -> Result<()> {
     }
     let selection = args.selection()?;
     let has_slurm = selection.programs.iter().any(|name| name.starts_with(SLURM));
-    if has_slurm {
-        provide_slurm(args.install)?;
+    if has_slurm || args.systemd {
+        provide(&SLURM_PACKAGES, args.install)?;
+    }
+    if args.systemd {
+        provide(&SYSTEMD_PACKAGES, args.install)?;
     }
     let place = Place::take()?;
     for on in kernels {
         let mut here = Tally::default();
         let ran = match on.kernel() {
             None => place.run_here(&selection),
-            Some(kernel) => place.run(kernel, args.cgroup == Cgroup::V1, &selection),
+            Some(kernel) => place.run(kernel, args.cgroups(), &selection),
         };
         let counts = place.counts(&selection)?;
         for (_, tally) in &counts {
@@ -196,11 +209,22 @@ fn run_all(args: &Args, tally: &mut Tally) -> Result<()> {
 }
 
 impl Args {
+    /// What a machine is told of its cgroups.
+    fn cgroups(&self) -> &'static str {
+        match self.cgroup {
+            Cgroup::V1 => "v1",
+            Cgroup::V2 => "v2",
+        }
+    }
+
     fn kernels(&self) -> Result<Vec<On>> {
         let fits = |on: &On| {
             let kernel = on.kernel();
             self.cgroup == Cgroup::V2 || kernel.is_none_or(Kernel::has_memory_v1)
         };
+        if self.systemd && self.kernels.contains(&On::Host) {
+            bail!("--systemd is for virtual machines");
+        }
         if let Some(on) = self.kernels.iter().find(|on| !fits(on)) {
             bail!("{} of Debian counts no memory in version 1", on.name());
         }
@@ -217,7 +241,11 @@ impl Args {
         let (mut programs, harness): (Vec<_>, Vec<_>) =
             self.tests.iter().cloned().partition(|word| known.contains(word));
         if programs.is_empty() {
-            programs = TRUTH.map(String::from).to_vec();
+            programs = if self.systemd {
+                vec![SYSTEMD.to_owned()]
+            } else {
+                TRUTH.map(String::from).to_vec()
+            };
         }
         if self.write.is_some()
             && let Some(part) = harness.iter().find(|word| !word.starts_with('-'))
@@ -228,6 +256,7 @@ impl Args {
         Ok(Selection {
             programs,
             harness: own.chain(harness).collect(),
+            systemd: self.systemd,
             measure: self.write.is_some(),
             limit: Duration::from_secs(self.limit * 60),
         })

@@ -57,6 +57,8 @@ pub struct Config {
     pub constrain_ram: bool,
     /// How many `slurmd` run on this host.
     pub nodes: usize,
+    /// Whether it has a network of its own, which nobody else is in.
+    pub own_network: bool,
     /// `PrologFlags`: `Alloc,Contain`, or empty.
     pub prolog_flags: String,
     /// Script that root runs on the node before a job.
@@ -81,6 +83,7 @@ impl Default for Config {
             gather_seconds: 30,
             constrain_ram: true,
             nodes: 1,
+            own_network: true,
             prolog_flags: "Alloc,Contain".to_owned(),
             prolog: None,
             epilog: None,

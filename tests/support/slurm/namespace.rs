@@ -27,14 +27,16 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes them.
+    /// Makes them; without a network where the machine's own is to be used.
     ///
     /// # Panics
     ///
     /// Where this process may not.
-    pub fn create() -> Self {
+    pub fn create(with_network: bool) -> Self {
         // A thread of its own: what it leaves by `unshare` is not to come back.
-        let made = thread::spawn(make).join().expect("the thread ends");
+        let made = thread::spawn(move || make(with_network))
+            .join()
+            .expect("the thread ends");
         let files = made.expect("a network and a host name of its own");
         Self { files: files.into() }
     }
@@ -67,10 +69,21 @@ fn become_user(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn make() -> io::Result<[(File, LinkNameSpaceType); 2]> {
+fn make(with_network: bool) -> io::Result<Vec<(File, LinkNameSpaceType)>> {
     // SAFETY: neither flag changes memory or file descriptors.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET | UnshareFlags::NEWUTS)? };
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUTS)? };
     rustix::system::sethostname(HOST.as_bytes())?;
+    let uts = File::open("/proc/thread-self/ns/uts")?;
+    let mut files = vec![(uts, LinkNameSpaceType::HostNameAndNISDomainName)];
+    if with_network {
+        files.push((make_network()?, LinkNameSpaceType::Network));
+    }
+    Ok(files)
+}
+
+fn make_network() -> io::Result<File> {
+    // SAFETY: as above.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
     for arguments in [
         &["link", "set", "lo", "up"][..],
         &["address", "add", SECOND_ADDRESS, "dev", "lo"],
@@ -80,14 +93,5 @@ fn make() -> io::Result<[(File, LinkNameSpaceType); 2]> {
             return Err(io::Error::other(format!("ip {arguments:?}: {status}")));
         }
     }
-    Ok([
-        (
-            File::open("/proc/thread-self/ns/net")?,
-            LinkNameSpaceType::Network,
-        ),
-        (
-            File::open("/proc/thread-self/ns/uts")?,
-            LinkNameSpaceType::HostNameAndNISDomainName,
-        ),
-    ])
+    File::open("/proc/thread-self/ns/net")
 }

@@ -38,6 +38,8 @@ pub struct Machine<'a> {
     pub initramfs: &'a Path,
     /// The version of cgroups that it is to have, `v1` or `v2`.
     pub cgroup: &'a str,
+    /// Its first process: `guest`, or `systemd`, of which that is a service.
+    pub first: &'a str,
     /// The directory that it may write to. It starts `guest` there, and leaves the exit code of that in `code`.
     pub share: &'a Path,
     /// For sockets and logs.
@@ -119,7 +121,10 @@ impl Machine<'_> {
         let memory = format!("memory-backend-memfd,id=memory,size={MEMORY_MIB}M,share=on");
         let (cpus, mib) = (CPUS.to_string(), MEMORY_MIB.to_string());
         let serial = format!("file:{}", shown(&self.console()));
-        let append = format!("console=ttyS0 quiet panic=-1 vm.cgroup={}", self.cgroup);
+        let append = format!(
+            "console=ttyS0 quiet panic=-1 vm.cgroup={} vm.first={}",
+            self.cgroup, self.first
+        );
         let (vmlinuz, initramfs) = (shown(self.vmlinuz), shown(self.initramfs));
         let mut arguments: Vec<String> = [
             ["-M", "q35,memory-backend=memory"],

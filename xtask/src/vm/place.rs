@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use super::kernel::{self, Image, Kernel};
 use super::machine::Machine;
 use super::told::Told;
-use super::{initramfs, programs};
+use super::{TRUTH, initramfs, programs};
 use crate::command::{root, run, target_dir};
 use crate::tally::Tally;
-use crate::test::{SKIPPED, SLURM};
+use crate::test::SKIPPED;
 
 const GUEST: &str = include_str!("guest");
 
@@ -23,6 +23,9 @@ const TOLD: &str = "SWBPF_TEST_";
 
 /// Names the file to which a test adds its figures.
 const FIGURES: &str = "SWBPF_TESTS_FIGURES";
+
+/// Tells tests that they may set services up: the machine is theirs.
+const OWN_SYSTEMD: &str = "SWBPF_TESTS_OWN_SYSTEMD";
 
 /// Where a machine sees the directory that it shares.
 const SHARE: &str = "/run/vm";
@@ -33,6 +36,8 @@ pub struct Selection {
     pub programs: Vec<String>,
     /// What is given to each.
     pub harness: Vec<String>,
+    /// Whether systemd is the first process.
+    pub systemd: bool,
     /// Whether the kernel programs are looked at as well, for the tables.
     pub measure: bool,
     /// How long a machine may take.
@@ -68,8 +73,8 @@ impl Place {
         })
     }
 
-    /// Boots `kernel`, with memory counted in a hierarchy of version 1 or in one of version 2, and runs the programs in it.
-    pub fn run(&self, kernel: Kernel, v1: bool, selection: &Selection) -> Result<()> {
+    /// Boots `kernel`, with memory counted in a hierarchy of version `cgroup`, `v1` or `v2`, and runs the programs in it.
+    pub fn run(&self, kernel: Kernel, cgroup: &str, selection: &Selection) -> Result<()> {
         self.lay(selection)?;
         let image = Image::fetch(kernel, &self.cache)?;
         fs::write(self.share.join("guest"), GUEST)?;
@@ -84,7 +89,8 @@ impl Place {
         let machine = Machine {
             vmlinuz: &image.vmlinuz,
             initramfs: &initramfs,
-            cgroup: if v1 { "v1" } else { "v2" },
+            cgroup,
+            first: if selection.systemd { "systemd" } else { "guest" },
             share: &self.share,
             scratch: &self.scratch,
             limit: selection.limit,
@@ -133,19 +139,22 @@ impl Place {
             .collect()
     }
 
-    /// Puts what came out of the last run into the tables of `file`: of those that start a Slurm a row each, of all others one.
+    /// Puts what came out of the last run into the tables of `file`: of those that hold figures against programs of known quantity
+    /// one row, of all others one each.
     pub fn write(&self, file: &Path, counts: &[(String, Tally)]) -> Result<()> {
-        let (slurm, others): (Vec<_>, Vec<_>) = counts.iter().partition(|(name, _)| name.starts_with(SLURM));
-        if !others.is_empty() {
+        let (truth, others): (Vec<_>, Vec<_>) = counts
+            .iter()
+            .partition(|(name, _)| TRUTH.contains(&name.as_str()));
+        if !truth.is_empty() {
             let mut sum = Tally::default();
-            for (_, tally) in others {
+            for (_, tally) in truth {
                 sum.add(tally);
             }
             let mut row = self.row("row", file, &sum);
             run(row.arg("--spikes").arg(self.share.join("figures")))?;
         }
-        for (name, tally) in slurm {
-            run(self.row("slurm-row", file, tally).arg("--program").arg(name))?;
+        for (name, tally) in others {
+            run(self.row("each-row", file, tally).arg("--program").arg(name))?;
         }
         Ok(())
     }
@@ -187,6 +196,9 @@ fn settings(selection: &Selection) -> Result<String> {
     ];
     let mut environment: Vec<_> = env::vars().filter(|(name, _)| name.starts_with(TOLD)).collect();
     environment.push((FIGURES.to_owned(), format!("{SHARE}/figures")));
+    if selection.systemd {
+        environment.push((OWN_SYSTEMD.to_owned(), "yes".to_owned()));
+    }
     for (name, value) in environment {
         lines.push(format!("export {}", quoted(&[format!("{name}={value}")])?));
     }

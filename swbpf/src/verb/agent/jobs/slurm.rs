@@ -20,6 +20,9 @@ use crate::{
 
 /// Questions that are asked at one time: each is a process, and Slurm's controller has others to serve.
 const AT_ONCE: usize = 4;
+/// How long an answer is waited for: longer than Slurm's programs themselves wait for its controller (`MessageTimeout`, 10 s
+/// unless it is set), so that a busy one is heard.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Time until a question that had no answer is asked again, twice as long with each.
 const AGAIN: Duration = Duration::from_secs(15);
 /// How often it is asked in all.
@@ -67,7 +70,7 @@ impl Asked {
                 let Ok(turn) = turns.acquire().await else {
                     return;
                 };
-                let answer = Slurm::default().facts(&id).await;
+                let answer = Slurm::default().with_limit(PATIENCE).facts(&id).await;
                 drop(turn);
                 let is_known = answer.is_ok();
                 // The agent ends.
