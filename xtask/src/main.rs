@@ -2,7 +2,6 @@
 
 #![expect(clippy::print_stdout, reason = "the report of a task is its output")]
 
-mod agent_cost;
 mod atomics;
 mod bless;
 mod btf_fixture;
@@ -10,8 +9,7 @@ mod build_ebpf;
 mod check;
 mod command;
 mod fuzz;
-mod overhead;
-mod sacct;
+mod measure;
 mod sources;
 mod tally;
 mod test;
@@ -31,9 +29,12 @@ enum Verb {
     Fuzz(fuzz::Args),
     Vm(vm::Args),
     Check(check::Args),
-    Overhead(overhead::Args),
-    AgentCost(agent_cost::Args),
-    Sacct(sacct::Args),
+    /// Measure what the kernel programs cost, for docs/overhead.md (as root)
+    Overhead(measure::Args),
+    /// Measure what the agent costs by the number of jobs, for docs/agent.md (as root)
+    AgentCost(measure::Args),
+    /// Measure what Slurm's accounting misses, for docs/sacct.md (as root)
+    Sacct(measure::Args),
     Bless(bless::Args),
     BtfFixture(btf_fixture::Args),
 }
@@ -45,9 +46,9 @@ fn main() -> ExitCode {
         Verb::Fuzz(args) => return fuzz::run(&args),
         Verb::Vm(args) => return vm::run(&args),
         Verb::Check(args) => check::run(&args),
-        Verb::Overhead(args) => overhead::run(&args),
-        Verb::AgentCost(args) => agent_cost::run(&args),
-        Verb::Sacct(args) => sacct::run(&args),
+        Verb::Overhead(args) => measure::run("overhead", &args),
+        Verb::AgentCost(args) => measure::run("agent_cost", &args),
+        Verb::Sacct(args) => measure::run("sacct_table", &args),
         Verb::Bless(args) => bless::run(&args),
         Verb::BtfFixture(args) => btf_fixture::run(&args),
     };

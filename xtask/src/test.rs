@@ -132,12 +132,10 @@ struct Suite<'a> {
 
 impl Suite<'_> {
     fn pure(&mut self, targets: &[String]) -> Result<()> {
-        let workspace = ["test", "--workspace", "--no-fail-fast"];
         let mut programs = cargo();
-        programs.args(workspace).args(["--lib", "--bins"]);
+        programs.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]);
         programs.args(targets.iter().flat_map(|name| ["--test", name]));
-        self.test(&mut programs, &[])?;
-        self.test(cargo().args(workspace).arg("--doc"), &[])
+        self.test(&mut programs, &[])
     }
 
     /// In release, and one test at a time.

@@ -1,4 +1,4 @@
-//! `cargo xtask sacct`: measures what Slurm's accounting misses, for `docs/sacct.md`.
+//! `cargo xtask overhead`, `agent-cost`, `sacct`: what is measured for the documents, by programs of the live tests' package.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::command::{cargo, run as run_command, target_dir};
 use crate::test::{PACKAGE, STARTED};
 
-/// Measure what Slurm's accounting misses (as root)
+/// What a program that measures is given.
 #[derive(clap::Args)]
 pub struct Args {
     /// Given to the program that measures; --help lists what it takes
@@ -15,13 +15,13 @@ pub struct Args {
     measurement: Vec<String>,
 }
 
-/// Builds and runs the measurement.
-pub fn run(args: &Args) -> Result<()> {
+/// Builds what is measured, and runs the program `name`.
+pub fn run(name: &str, args: &Args) -> Result<()> {
     run_command(
         cargo()
             .args(["build", "--quiet", "--release", "--bins"])
             .args(STARTED)
             .args(["--package", PACKAGE]),
     )?;
-    run_command(Command::new(target_dir().join("release/sacct_table")).args(&args.measurement))
+    run_command(Command::new(target_dir().join("release").join(name)).args(&args.measurement))
 }
