@@ -31,7 +31,7 @@ const MEMORY: &str = "-rss_limit_mb=512";
 /// Longest input: the largest in the corpus, a BTF, has 43 KB.
 const LENGTH: &str = "-max_len=65536";
 /// How long a target runs where that is not said.
-pub const SECONDS: u32 = 8;
+pub const SECONDS: u32 = 5;
 
 /// Fuzz what reads text of others
 #[derive(clap::Args)]
