@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use gathered::{Gathered, GatheredKind, NodeAnswer, Totals};
 pub use job::{Gres, Job, NodePart, Requested};
 pub use listed::{Entry, JobState, Listing, ListingKind};
-pub use memory::{High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
+pub use memory::{Gap, High, Level, Memory, Peak, SampledPeak, Timeline, TopProcess};
 pub use steps::{Step, StepTask, Usage};
 
 /// Version of this layout: raised when a key changes its meaning or goes.
@@ -218,7 +218,8 @@ pub struct Processes {
     pub ended: Option<u64>,
     /// Tasks moved into one of its cgroups within the coverage, from wherever.
     pub moved_in: Option<u64>,
-    /// Processes alive at this moment.
+    /// Processes alive when they were last looked at: at this moment, or before where a look takes long, since all looks at processes
+    /// together may take 2 % of the time; sampled.
     pub alive: Option<u64>,
 }
 

@@ -95,7 +95,8 @@ fn a_job_goes_on_where_it_was() {
     assert!(apart <= before.at_error_seconds, "{apart} s");
 }
 
-/// Right after a time without an agent, what is told is as of then: nothing that was read before it.
+/// Right after a time without an agent, what is told is as of then: nothing that was read before it. What nobody has read is a gap of
+/// the timeline.
 #[test]
 fn what_is_told_after_a_gap_was_read_after_it() {
     if !need_bpf() {
@@ -112,7 +113,9 @@ fn what_is_told_after_a_gap_was_read_after_it() {
     let mut second = job.start(&["hold", "--size", "60M"]);
     second.ready();
     first.finish();
-    sleep(scaled(Duration::from_secs(3)));
+    sleep(scaled(Duration::from_secs(4)));
+    // It takes the place of what changed before.
+    job.run(&["anon", "--size", "20M", "--hold-ms", "5"]);
     let begun = jiff::Timestamp::now();
     node.start();
     let told = once(&node, ROOT, &job, &[]);
@@ -126,6 +129,12 @@ fn what_is_told_after_a_gap_was_read_after_it() {
     assert!(about.contains(&rss), "{rss}");
     let needed = told.memory.needed_bytes.expect("counted");
     assert!(about.contains(&needed), "{needed}");
+    let gaps = told.memory.timeline.expect("counted").gaps;
+    let longest = { gaps.iter() }
+        .map(|gap| gap.to_seconds - gap.from_seconds)
+        .fold(0.0, f64::max);
+    // The kernel keeps the last two seconds.
+    assert!((1.5..told.coverage.seconds - 2.0).contains(&longest), "{gaps:?}");
     second.finish();
     job.remove();
 }

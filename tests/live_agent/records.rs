@@ -260,6 +260,9 @@ fn a_job_that_ended_without_an_agent_has_its_own_length() {
     let at_once = summary.cpu.concurrency.expect("counted").seconds;
     let sum: f64 = at_once.values().sum();
     assert!((sum - seconds).abs() < 0.05, "{sum} of {seconds}");
+    let levels = summary.memory.levels.expect("counted");
+    let sum: f64 = levels.iter().map(|level| level.seconds).sum();
+    assert!((sum - seconds).abs() < 0.05, "{sum} of {seconds}");
     assert_eq!(summary.memory.peak_bytes, None);
 }
 

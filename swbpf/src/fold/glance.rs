@@ -29,6 +29,7 @@ impl Fold {
         }
         if let Some(series) = &mut self.series {
             series.add(&glance.timeline, self.begin.ns());
+            series.is_read(glance.slot.read_ns, glance.slot.last_change_ns);
         }
         self.last.ns = glance.slot.read_ns;
         if let Some(kernel) = &mut self.last.kernel {

@@ -374,8 +374,9 @@ impl Fold {
             }
             let series = self
                 .series
-                .get_or_insert_with(|| Series::new(histograms.bucket_ns));
+                .get_or_insert_with(|| Series::new(histograms.bucket_ns, slot.read_ns));
             series.add(&histograms.timeline, self.begin.ns());
+            series.is_read(slot.read_ns, slot.last_change_ns);
         }
         self.rss_peak = self.rss_peak.max(memory::rss_sum(&last.processes));
         self.hugetlb_peak = self.hugetlb_peak.max(memory::hugetlb(&last.processes));

@@ -59,7 +59,8 @@ pub struct Memory {
     pub peak_working_set_bytes: Option<u64>,
     /// `working_set_bytes` in percent of `limit_bytes`.
     pub working_set_percent: Option<f64>,
-    /// Sum of the resident sets of its processes at this moment, as Slurm's `jobacct_gather/linux` takes them; sampled.
+    /// Sum of the resident sets of its processes when they were last looked at (`processes.alive`), as Slurm's
+    /// `jobacct_gather/linux` takes them; sampled.
     pub rss_sum_bytes: Option<u64>,
     /// Highest reading of `rss_sum_bytes`, taken once a second and at new peaks; sampled.
     pub rss_sum_peak_bytes: Option<u64>,
@@ -153,6 +154,19 @@ pub struct Timeline {
     pub max_bytes: Vec<u64>,
     /// Lowest level in each bucket.
     pub min_bytes: Vec<u64>,
+    /// Spans whose buckets were gone before they were read, as where there was no agent: what the level was then is not told. The
+    /// peak and the time by level have them all the same.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
+}
+
+/// A span of a timeline of which no bucket is known, since the begin of the coverage.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// Its begin.
+    pub from_seconds: f64,
+    /// Its end.
+    pub to_seconds: f64,
 }
 
 /// Time spent at one level of needed memory.

@@ -168,6 +168,7 @@ fn kernel_memory() -> Memory {
             at_seconds: vec![0.0, 0.48],
             max_bytes: vec![MIB, 300 * MIB],
             min_bytes: vec![0, MIB],
+            gaps: Vec::new(),
         }),
         levels: Some(vec![Level {
             from_bytes: 0,
