@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-use crate::snapshot::{JobState, Listing, Snapshot};
+use crate::snapshot::{Entry, JobState, Listing, Snapshot};
 
 /// Version of what is said.
 pub const VERSION: u32 = 1;
@@ -85,9 +85,10 @@ pub enum Target {
     CgroupId(u64),
 }
 
-/// One line of an answer: one of its parts is there, beside the version. `S` is a snapshot, as it is written or read.
+/// One line of an answer: one of its parts is there, beside the version. `S` is a snapshot and `E` an entry of a list, as they
+/// are written or read.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer<S> {
+pub struct Answer<S, E = Entry> {
     /// [`VERSION`].
     pub version: u32,
     /// A snapshot, as `--once --json` prints it.
@@ -98,7 +99,7 @@ pub struct Answer<S> {
     pub shown: Option<Shown>,
     /// Which records there are, as `list --json` prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub listing: Option<Listing>,
+    pub listing: Option<Listing<E>>,
     /// There is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refusal>,
@@ -115,7 +116,7 @@ pub struct Shown {
     pub note: Option<String>,
 }
 
-impl<S> Default for Answer<S> {
+impl<S, E> Default for Answer<S, E> {
     fn default() -> Self {
         Self {
             version: VERSION,

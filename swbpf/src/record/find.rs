@@ -1,12 +1,12 @@
 //! Which record is that of a job, by the ids that users know.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use super::{Last, Record, RecordName, Records};
+use super::{Brief, Index, Last, Match, Record, RecordName, Records, Walk};
 use crate::{
     error::Error,
     job::id::{JobId, JobRef, Recorded},
-    snapshot::Job,
+    snapshot::Entry,
 };
 
 /// Jobs that are named where several are meant.
@@ -25,19 +25,32 @@ pub struct Found {
 ///
 /// Records are named by the raw id. By another all are searched, which fails as [`Error::RecordDenied`] for who may not list them.
 pub fn find(records: &Records, wanted: &Recorded, run: u32, user: Option<u32>) -> Result<Found, Error> {
-    let named = match wanted {
-        Recorded::Job(id) if matches!(id.job, JobRef::Raw(_) | JobRef::Sluid(_)) => Some(id.job.to_string()),
-        Recorded::Job(_) => None,
-        Recorded::Cgroup(name) => Some(name.clone()),
-    };
-    if let Some(job) = named
-        && let Some(record) = records.record(RecordName { job, run })?
-    {
-        return told(records, wanted, &record, user);
+    if let Some(found) = named(records, wanted, run, user) {
+        return found;
     }
-    match wanted {
-        Recorded::Job(id) => search(records, wanted, &id.job, run, user),
-        Recorded::Cgroup(_) => Err(none(wanted, run)),
+    let mut index = Index::new(0);
+    let mut search = Search::begin(records.clone(), wanted, run, user, &mut index)?;
+    search.go_on(&mut index, || false);
+    search.end()
+}
+
+/// The same where a record has the name of what is wanted, or none can have another; `None` where all have to be searched.
+pub fn named(
+    records: &Records,
+    wanted: &Recorded,
+    run: u32,
+    user: Option<u32>,
+) -> Option<Result<Found, Error>> {
+    let job = match wanted {
+        Recorded::Job(id) if matches!(id.job, JobRef::Raw(_) | JobRef::Sluid(_)) => id.job.to_string(),
+        Recorded::Job(_) => return None,
+        Recorded::Cgroup(name) => name.clone(),
+    };
+    match records.record(RecordName { job, run }) {
+        Ok(Some(record)) => Some(told(records, wanted, &record, user)),
+        Ok(None) if matches!(wanted, Recorded::Job(_)) => None,
+        Ok(None) => Some(Err(none(wanted, run))),
+        Err(error) => Some(Err(error)),
     }
 }
 
@@ -59,99 +72,91 @@ fn told(records: &Records, wanted: &Recorded, record: &Record, user: Option<u32>
     }
 }
 
-/// Looks at what all records tell.
-fn search(
-    records: &Records,
-    wanted: &Recorded,
-    job: &JobRef,
+/// A search of all records, which is made a part at a time.
+#[derive(Debug)]
+pub struct Search {
+    walk: Walk,
+    wanted: Recorded,
     run: u32,
     user: Option<u32>,
-) -> Result<Found, Error> {
-    let (mut found, mut parts) = (Vec::new(), Vec::new());
-    for name in records.names()?.into_iter().filter(|name| name.run == run) {
-        let Ok(Some(record)) = records.record(name) else {
-            continue;
-        };
-        let last = if record.is_for(user) {
-            record.last()
-        } else {
-            continue;
-        };
-        let Ok(last) = last else { continue };
-        let place = match last
-            .snapshot
-            .job
-            .as_ref()
-            .map_or(Match::None, |told| matches(job, told))
-        {
-            Match::Is => &mut found,
-            Match::IsPart => &mut parts,
-            Match::None => continue,
-        };
-        let name = record.name;
-        place.push(Found { name, last });
+    found: Vec<Arc<Brief>>,
+    /// Those of a part of what is wanted.
+    parts: Vec<Arc<Brief>>,
+}
+
+impl Search {
+    /// Begins one, as [`find`] does.
+    pub fn begin(
+        records: Records,
+        wanted: &Recorded,
+        run: u32,
+        user: Option<u32>,
+        index: &mut Index,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            walk: Walk::begin(records, None, index)?,
+            wanted: wanted.clone(),
+            run,
+            user,
+            found: Vec::new(),
+            parts: Vec::new(),
+        })
     }
-    if found.is_empty() {
-        found = parts;
-    }
-    match (found.pop(), found.is_empty()) {
-        (Some(one), true) => Ok(one),
-        (Some(one), false) => {
-            found.push(one);
-            Err(several(wanted, &found))
+
+    /// Goes on until it is done, which is then true, or it is time for others.
+    pub fn go_on(&mut self, index: &mut Index, is_time: impl Fn() -> bool) -> bool {
+        let Recorded::Job(JobId { job, .. }) = &self.wanted else {
+            return true;
+        };
+        while !is_time() {
+            let Some(brief) = self.walk.next(index, None) else {
+                return true;
+            };
+            let ids = brief.ids.filter(|_| brief.is_for(self.user));
+            let is_of_run = RecordName::of_file(&brief.file).is_some_and(|name| name.run == self.run);
+            match ids.filter(|_| is_of_run).map(|ids| ids.matches(job)) {
+                Some(Match::Is) => self.found.push(brief),
+                Some(Match::IsPart) => self.parts.push(brief),
+                Some(Match::None) | None => {}
+            }
         }
-        (None, _) => Err(none(wanted, run)),
+        false
+    }
+
+    /// What was found.
+    pub fn end(self) -> Result<Found, Error> {
+        let found = if self.found.is_empty() {
+            self.parts
+        } else {
+            self.found
+        };
+        let [one] = &found[..] else {
+            return Err(match found.len() {
+                0 => none(&self.wanted, self.run),
+                _ => several(&self.wanted, found),
+            });
+        };
+        let records = self.walk.records();
+        let record = RecordName::of_file(&one.file).map(|name| records.record(name));
+        match record.transpose()?.flatten() {
+            Some(record) => told(records, &self.wanted, &record, self.user),
+            // It has gone meanwhile.
+            None => Err(none(&self.wanted, self.run)),
+        }
     }
 }
 
-/// Whether a job is what is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
-    /// It is the job.
-    Is,
-    /// It is of the array or the heterogeneous job that is named.
-    IsPart,
-    /// It is another.
-    None,
-}
-
-/// Whether `job` is what `wanted` names.
-pub fn matches(wanted: &JobRef, job: &Job) -> Match {
-    let component = job.het_job_id.zip(job.het_job_offset);
-    let task = job.array_job_id.zip(job.array_task_id);
-    let (is, is_part) = match wanted {
-        JobRef::Raw(id) => (
-            job.job_id == *id,
-            [job.array_job_id, job.het_job_id].contains(&Some(*id)),
-        ),
-        JobRef::ArrayTask { array, task: wanted } => (task == Some((*array, *wanted)), false),
-        JobRef::ArrayTasks { array, tasks } => (
-            false,
-            task.is_some_and(|(of, task)| of == *array && tasks.contains(task)),
-        ),
-        JobRef::Component { leader, offset } => (component == Some((*leader, *offset)), false),
-        JobRef::Sluid(sluid) => (job.sluid == Some(sluid.to_string()), false),
+fn several(wanted: &Recorded, mut found: Vec<Arc<Brief>>) -> Error {
+    let what = format!("{wanted} has {} records here", found.len());
+    found.sort_unstable_by(|a, b| a.order(b));
+    let shown = |brief: &Arc<Brief>| {
+        let entry: Option<Entry> = serde_json::from_str(brief.entry.get()).ok();
+        let id = entry.and_then(|entry| entry.job_id?.parse().ok());
+        id.map_or(brief.file.to_string(), |id: JobId| id.to_string())
     };
-    match (is, is_part) {
-        (true, _) => Match::Is,
-        (false, true) => Match::IsPart,
-        (false, false) => Match::None,
-    }
-}
-
-fn several(wanted: &Recorded, found: &[Found]) -> Error {
-    let shown = |found: &Found| {
-        let id = found.last.snapshot.job_id.as_deref().unwrap_or(&found.name.job);
-        id.parse()
-            .map_or(found.name.job.clone(), |id: JobId| id.to_string())
-    };
-    let mut candidates: Vec<String> = found.iter().map(shown).collect();
+    let mut candidates: Vec<String> = found.iter().take(MOST_CANDIDATES).map(shown).collect();
     candidates.sort_unstable();
-    candidates.truncate(MOST_CANDIDATES);
-    Error::JobSeveral {
-        what: format!("{wanted} has {} records here", found.len()),
-        candidates,
-    }
+    Error::JobSeveral { what, candidates }
 }
 
 /// That others may not read a record.

@@ -1,16 +1,14 @@
 //! Which records there are, and what each tells in short.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
+use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 
-use super::{
-    Record, RecordName, Records,
-    users::{Names, Whose},
-};
+use super::{Brief, Index, Records, Walk, users::Whose};
 use crate::{
     error::Error,
-    snapshot::{Entry, JobState, Kind},
+    snapshot::{Entry, JobState},
 };
 
 /// Which records are asked for.
@@ -25,93 +23,83 @@ pub struct Filter {
 }
 
 /// On whose behalf records are looked at, and what is known beside them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct View<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct View {
     /// The user who is to be told; `None` is whoever runs this process.
     pub user: Option<u32>,
     /// Names of the files that are being written, where whoever asks knows them all.
-    pub running: Option<&'a BTreeSet<String>>,
+    pub running: Option<BTreeSet<String>>,
 }
 
-/// The records that were asked for, in no order. One that tells nothing is there with the reason.
-pub fn list(records: &Records, filter: &Filter, view: View<'_>) -> Result<Vec<Entry>, Error> {
-    let mut users = Names::default();
-    let mut entries = Vec::new();
-    for name in records.names()? {
-        let is_running = view.running.is_some_and(|running| running.contains(&name.file()));
-        let is_old = |at: Timestamp| filter.since.is_some_and(|since| at < since);
-        // Most records are old: they need not be opened.
-        if !is_running && records.written_at(&name).is_none_or(is_old) {
-            continue;
-        }
-        let file = name.file();
-        let run = name.run;
-        let entry = match records.record(name) {
-            // It has gone meanwhile, or is another's.
-            Ok(None) => continue,
-            Ok(Some(record)) if !record.is_for(view.user) => continue,
-            Ok(Some(record)) => entry(&record, view, &mut users),
-            Err(_) if view.user.is_some() => continue,
-            Err(why) => Entry::unread(file, run, &why.to_string()),
-        };
-        if is_asked_for(&entry, filter) {
-            entries.push(entry);
-        }
+/// A list that is made a part at a time.
+#[derive(Debug)]
+pub struct List {
+    walk: Walk,
+    filter: Filter,
+    user: Option<u32>,
+    found: Vec<Arc<Brief>>,
+    /// How much more its entries may take together, as they are written.
+    bytes_left: usize,
+}
+
+impl List {
+    /// Begins one whose entries may take so many bytes together.
+    pub fn begin(
+        records: Records,
+        filter: Filter,
+        view: View,
+        max_bytes: usize,
+        index: &mut Index,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            walk: Walk::begin(records, view.running, index)?,
+            filter,
+            user: view.user,
+            found: Vec::new(),
+            bytes_left: max_bytes,
+        })
     }
-    Ok(entries)
-}
 
-fn entry(record: &Record, view: View<'_>, users: &mut Names) -> Entry {
-    let RecordName { run, .. } = record.name;
-    let file = record.name.file();
-    let is_running = view.running.map(|running| running.contains(&file));
-    let mut entry = match record.last() {
-        Ok(last) => {
-            let mut entry = Entry::of(file, run, &last.snapshot);
-            let (state, why) = state(last.snapshot.kind, is_running);
-            entry.set_state(state, why);
-            if let Some(note) = last.note {
-                entry.unknown.insert("record".to_owned(), note);
+    /// Goes on until it is done, which is then true, or it is time for others.
+    pub fn go_on(&mut self, index: &mut Index, is_time: impl Fn() -> bool) -> Result<bool, Error> {
+        while !is_time() {
+            let Some(brief) = self.walk.next(index, self.filter.since) else {
+                return Ok(true);
+            };
+            if brief.is_for(self.user) && self.filter.takes(&brief) {
+                let left = self.bytes_left.checked_sub(brief.entry.get().len() + 1);
+                self.bytes_left =
+                    left.ok_or_else(|| anyhow!("the answer is too long: ask for less, as by --since"))?;
+                self.found.push(brief);
             }
-            entry
         }
-        Err(why) => {
-            let mut entry = Entry::unread(file, run, &why.to_string());
-            if is_running == Some(true) {
-                entry.set_state(JobState::Running, "");
-            }
-            entry
-        }
-    };
-    match record.readers[..] {
-        [uid] => entry.set_user(Ok(uid), users.of(uid)),
-        [] => entry.set_user(Err("root alone may read the record"), None),
-        _ => entry.set_user(Err("several users may read the record"), None),
+        Ok(false)
     }
-    entry
-}
 
-/// Whether a job runs, by its last line and whether that is being written.
-pub fn state(last: Kind, is_running: Option<bool>) -> (JobState, &'static str) {
-    match (last, is_running) {
-        (Kind::Summary | Kind::Once, _) => (JobState::Ended, ""),
-        (Kind::Progress, Some(true)) => (JobState::Running, ""),
-        (Kind::Progress, Some(false)) => (
-            JobState::Unknown,
-            "its record has no summary, and is not being written: the agent did not see its end",
-        ),
-        (Kind::Progress, None) => (
-            JobState::Unknown,
-            "its record has no summary: it runs, or the agent did not see its end",
-        ),
+    /// What was asked for, by their begin. One that tells nothing is there with the reason.
+    pub fn end(mut self) -> Vec<Arc<Brief>> {
+        self.found.sort_unstable_by(|a, b| a.order(b));
+        self.found
     }
 }
 
-fn is_asked_for(entry: &Entry, filter: &Filter) -> bool {
-    let to = entry.to.as_ref().and_then(|to| to.parse::<Timestamp>().ok());
-    let is_old = |since| entry.state != JobState::Running && to.is_some_and(|to| to < since);
-    let is_other = |user: &Whose| !user.is(entry.uid, entry.user.as_deref());
-    !filter.since.is_some_and(is_old)
-        && !filter.user.as_ref().is_some_and(is_other)
-        && filter.state.is_none_or(|state| state == entry.state)
+/// The whole of a list at once.
+pub fn list(records: &Records, filter: &Filter, view: View) -> Result<Vec<Entry>, Error> {
+    let mut index = Index::new(0);
+    let mut list = List::begin(records.clone(), filter.clone(), view, usize::MAX, &mut index)?;
+    list.go_on(&mut index, || false)?;
+    let found = list.end();
+    let entries = found.iter().map(|brief| serde_json::from_str(brief.entry.get()));
+    let entries: Result<_, _> = entries.collect();
+    Ok(entries.context("read what was listed")?)
+}
+
+impl Filter {
+    fn takes(&self, brief: &Brief) -> bool {
+        let is_old = |since| brief.state != JobState::Running && brief.to.is_some_and(|to| to < since);
+        let is_other = |user: &Whose| !user.is(brief.uid, brief.user.as_deref());
+        !self.since.is_some_and(is_old)
+            && !self.user.as_ref().is_some_and(is_other)
+            && self.state.is_none_or(|state| state == brief.state)
+    }
 }

@@ -3,17 +3,14 @@
 use std::{
     fs::File,
     io::{self, ErrorKind},
-    os::{
-        fd::OwnedFd,
-        unix::{ffi::OsStrExt, fs::MetadataExt},
-    },
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, open, openat, statat},
     io::Errno,
 };
 
@@ -29,10 +26,10 @@ const MAX_ENTRIES: usize = 1_000_000;
 const SHOWN: usize = 200;
 
 /// A directory of records, which others write to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Records {
     path: PathBuf,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
 }
 
 /// A record that this process may read.
@@ -42,6 +39,8 @@ pub struct Record {
     pub name: RecordName,
     /// The users beside root who may read it.
     pub readers: Vec<u32>,
+    /// The file as it was when it was opened.
+    pub stat: Stat,
     file: File,
 }
 
@@ -52,7 +51,7 @@ impl Records {
         match open(path, flags, Mode::empty()) {
             Ok(fd) => Ok(Self {
                 path: path.to_owned(),
-                fd,
+                fd: Arc::new(fd),
             }),
             Err(Errno::NOENT) => Err(Error::NoRecord {
                 what: "any job".to_owned(),
@@ -70,25 +69,25 @@ impl Records {
         &self.path
     }
 
-    /// The records in it, in no order. What has another name, or is no file, is left out.
-    pub fn names(&self) -> Result<Vec<RecordName>, Error> {
+    /// Names of the files of the records in it, in no order. What has another name, or is no file, is left out.
+    pub fn files(&self) -> Result<Vec<String>, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = openat(&self.fd, ".", flags, Mode::empty()).and_then(Dir::new);
         let listed = listed.map_err(|error| unreadable(&self.path, "list", error.into()))?;
-        let mut names = Vec::new();
+        let mut files = Vec::new();
         for entry in listed.take(MAX_ENTRIES) {
             let entry = entry.map_err(|error| unreadable(&self.path, "list", error.into()))?;
             let is_file = matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown);
-            let name = entry.file_name().to_str().ok().and_then(RecordName::of_file);
-            names.extend(name.filter(|_| is_file));
+            let file = entry.file_name().to_str().ok();
+            let file = file.filter(|file| is_file && RecordName::of_file(file).is_some());
+            files.extend(file.map(str::to_owned));
         }
-        Ok(names)
+        Ok(files)
     }
 
-    /// When a record was last written to; `None` where it has gone.
-    pub fn written_at(&self, name: &RecordName) -> Option<Timestamp> {
-        let found = statat(&self.fd, name.file(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Timestamp::new(found.st_mtime, i32::try_from(found.st_mtime_nsec).ok()?).ok()
+    /// A file as it is now; `None` where it has gone.
+    pub fn stat(&self, file: &str) -> Option<Stat> {
+        statat(&self.fd, file, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Opens a record; `None` where there is none of this name. What is no plain file is refused, and nothing is waited for.
@@ -108,14 +107,19 @@ impl Records {
             Err(error) => return Err(unreadable(&path, "read", error.into())),
         };
         let opened = (|| {
-            let metadata = file.metadata()?;
-            if !metadata.is_file() || metadata.nlink() > 1 {
+            let stat = fstat(&file)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
                 return Err(io::Error::other("it is no plain file"));
             }
-            acl::readers(&file)
+            Ok((stat, acl::readers(&file)?))
         })();
         match opened {
-            Ok(readers) => Ok(Some(Record { name, readers, file })),
+            Ok((stat, readers)) => Ok(Some(Record {
+                name,
+                readers,
+                stat,
+                file,
+            })),
             Err(error) => Err(unreadable(&path, "read", error)),
         }
     }

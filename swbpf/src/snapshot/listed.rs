@@ -9,7 +9,8 @@ use super::{SCHEMA_VERSION, Snapshot, Source};
 
 /// The records of this host that were asked for: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Listing {
+#[schemars(rename = "Listing")]
+pub struct Listing<E = Entry> {
     /// Version of this layout.
     pub schema_version: u32,
     /// Version of sw-bpf.
@@ -21,7 +22,7 @@ pub struct Listing {
     /// Name of this host.
     pub hostname: String,
     /// The records, in the order of their begin; before them those of which that is not known.
-    pub jobs: Vec<Entry>,
+    pub jobs: Vec<E>,
 }
 
 /// What a line is.
@@ -102,10 +103,9 @@ const KEYS: [(&str, &str); 9] = [
     ("cores_allocated", "cpu.cores_allocated"),
 ];
 
-impl Listing {
-    /// That of these entries.
-    pub fn of(timestamp: String, hostname: String, mut jobs: Vec<Entry>) -> Self {
-        jobs.sort_by(|a, b| (&a.from, &a.record).cmp(&(&b.from, &b.record)));
+impl<E> Listing<E> {
+    /// That of these entries, which are in their order.
+    pub fn of(timestamp: String, hostname: String, jobs: Vec<E>) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -10,7 +10,7 @@ use crate::{
     error::Error,
     out::{self, json, text},
     record::{self, Filter, Records, View, Whose},
-    snapshot::{Entry, Listing},
+    snapshot::Listing,
     wire::Ask,
 };
 
@@ -42,8 +42,8 @@ fn read(asked: &cli::List) -> Result<Listing, Error> {
     Ok(listing(record::list(&records, &filter, View::default())?))
 }
 
-/// As it is told.
-pub fn listing(entries: Vec<Entry>) -> Listing {
+/// As it is told: entries in their order.
+pub fn listing<E>(entries: Vec<E>) -> Listing<E> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Listing::of(format!("{:.3}", Timestamp::now()), host, entries)
 }

@@ -38,7 +38,7 @@ fn entries() -> Vec<Entry> {
     attached.set_state(JobState::Unknown, "its record has no summary");
     attached.set_user(Ok(1001), Some("bob".into()));
     let unread = Entry::unread("9.jsonl".into(), 0, "it has no whole line yet");
-    vec![ended, earlier, sampled, attached, unread]
+    vec![unread, attached, earlier, ended, sampled]
 }
 
 /// The same, with every text that others chose taken from `name`.

@@ -13,7 +13,7 @@ use crate::{
     fold::Reading,
     job::id::{JobId, JobRef},
     probe::{SlotId, monotonic_ns},
-    record::{Match, matches},
+    record::{Ids, Match},
     snapshot::{Kind, Snapshot},
     verb::agent::server::Peer,
     wire::{Reason, Refusal, Target},
@@ -170,7 +170,7 @@ impl Job {
             return Match::Is;
         }
         let facts = self.meter.fold().slurm().facts.as_ref();
-        facts.map_or(Match::None, |facts| matches(id, facts))
+        facts.map_or(Match::None, |facts| Ids::of(facts).matches(id))
     }
 
     /// Tells those that follow it what is known by now.

@@ -1,29 +1,54 @@
 //! Records, as clients are told of them: read beside the loop, which goes on meanwhile.
+//!
+//! An answer is made in parts, between which the others who ask have theirs, and all of them together have a share of one CPU.
 
-use std::{cell::RefCell, collections::BTreeSet, path::PathBuf, rc::Rc};
+mod work;
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use jiff::Timestamp;
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::{sync::Mutex, task::spawn_blocking, time::sleep};
 
 use super::Peer;
 use crate::{
     error::Error,
-    record::{self, Filter, Records, View, Whose},
-    snapshot::{JobState, Listing},
-    verb::list::listing,
-    wire::{Reason, Refusal, Shown},
+    record::{Filter, Index, View, Whose},
+    snapshot::JobState,
+    verb::agent::allowance::Debt,
+    wire::{Reason, Refusal},
 };
+use work::{Listed, Shown, Work};
 
-/// Clients that are told at one time.
-const AT_ONCE: usize = 2;
+/// One part of an answer: so long others wait for it.
+const PART: Duration = Duration::from_millis(20);
+/// All answers together may take one part in this many of the time.
+const SHARE: u32 = 5;
+/// How long an answer may take, which its client waits for: less than `client::PATIENCE_OF_RECORDS`.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// Memory for what records tell in short: of some 40,000.
+const INDEX: usize = 32 << 20;
 
 /// The directory of records.
 pub struct Archive {
     dir: PathBuf,
-    turns: Semaphore,
+    desk: Arc<Mutex<Desk>>,
     /// Users who are being told.
     told: RefCell<BTreeSet<u32>>,
+}
+
+/// What answers are made with, one part at a time.
+struct Desk {
+    index: Index,
+    debt: Debt,
 }
 
 /// A user who is being told, as long as this value is there.
@@ -41,9 +66,13 @@ impl Drop for Telling {
 impl Archive {
     /// Of this directory.
     pub fn new(dir: PathBuf) -> Self {
+        let desk = Desk {
+            index: Index::new(INDEX),
+            debt: Debt::new(SHARE),
+        };
         Self {
             dir,
-            turns: Semaphore::new(AT_ONCE),
+            desk: Arc::new(Mutex::new(desk)),
             told: RefCell::default(),
         }
     }
@@ -62,25 +91,20 @@ impl Archive {
         })
     }
 
-    /// What the record of a job says.
-    pub async fn show(&self, peer: &Peer, job: String, run: u32) -> Result<Shown, Refusal> {
+    /// What the record of a job says: the line of the answer.
+    pub async fn show(&self, peer: &Peer, job: String, run: u32) -> Result<Vec<u8>, Refusal> {
         let wanted = job.parse().map_err(|error| {
             Refusal::new(
                 Reason::Malformed,
                 format!("the request is not understood: {error}"),
             )
         })?;
-        let user = peer.sees();
-        let found = self.read(move |records| record::find(records, &wanted, run, user));
-        let found = found.await?;
-        Ok(Shown {
-            record: found.name.file(),
-            snapshot: found.last.snapshot,
-            note: found.last.note,
-        })
+        let shown = Shown::new(self.dir.clone(), wanted, run, peer.sees());
+        self.make(shown, "name the raw id, as `sw-bpf list` tells it")
+            .await
     }
 
-    /// Which records there are; `running` are being written.
+    /// Which records there are; `running` are being written. The line of the answer.
     pub async fn list(
         &self,
         peer: &Peer,
@@ -88,33 +112,55 @@ impl Archive {
         user: Option<String>,
         state: Option<JobState>,
         running: BTreeSet<String>,
-    ) -> Result<Listing, Refusal> {
-        let sees = peer.sees();
-        self.read(move |records| {
-            let filter = Filter {
-                since,
-                user: user.as_deref().map(Whose::of),
-                state,
-            };
-            let view = View {
-                user: sees,
-                running: Some(&running),
-            };
-            Ok(listing(record::list(records, &filter, view)?))
-        })
-        .await
+    ) -> Result<Vec<u8>, Refusal> {
+        let filter = Filter {
+            since,
+            user: user.as_deref().map(Whose::of),
+            state,
+        };
+        let view = View {
+            user: peer.sees(),
+            running: Some(running),
+        };
+        let listed = Listed::new(self.dir.clone(), filter, view);
+        self.make(listed, "ask for less, as by --since").await
     }
 
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Records) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let _turn = self.turns.acquire().await;
-        let dir = self.dir.clone();
-        let done = spawn_blocking(move || read(&Records::open(&dir)?)).await;
-        let done = done.context("read the records").map_err(Error::from);
-        done.flatten().map_err(refusal)
+    /// Makes an answer, each part in its turn. `way` out is told to who would have to wait too long.
+    async fn make(&self, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
+        let begun = Instant::now();
+        loop {
+            // Whoever has waited longest comes first.
+            let mut desk = Arc::clone(&self.desk).lock_owned().await;
+            sleep(desk.debt.wait(Instant::now())).await;
+            if begun.elapsed() > PATIENCE {
+                let why = format!("the answer takes more than {} s", PATIENCE.as_secs());
+                return Err(Refusal::new(Reason::Busy, format!("{why}: {way}")));
+            }
+            let part = spawn_blocking(move || {
+                let (begin, used) = (Instant::now(), cpu_time());
+                let made = work.go_on(&mut desk.index, &|| begin.elapsed() >= PART);
+                let spent = cpu_time().saturating_sub(used);
+                desk.debt.spend(spent, Instant::now());
+                (work, made)
+            });
+            let (rest, made) = part
+                .await
+                .context("read the records")
+                .map_err(Error::from)
+                .map_err(refusal)?;
+            if let Some(line) = made.map_err(refusal)? {
+                return Ok(line);
+            }
+            work = rest;
+        }
     }
+}
+
+/// CPU time of this thread so far.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// A record that is not there and one of somebody else are refused alike.

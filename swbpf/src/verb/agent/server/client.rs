@@ -124,24 +124,16 @@ impl Client<'_> {
             Ask::Follow { target } => self.follow(target).await,
             Ask::Show { job, run } => {
                 let _telling = self.begin_telling()?;
-                let shown = self.desk.archive.show(self.peer, job, run).await?;
-                self.tell(&Answer {
-                    shown: Some(shown),
-                    ..Answer::default()
-                })
-                .await
+                let line = self.desk.archive.show(self.peer, job, run).await?;
+                Ok(write_line(&mut self.writer, line).await?)
             }
             Ask::List { since, user, state } => {
                 let _telling = self.begin_telling()?;
                 let running = self.question(Wanted::Running).await?;
-                let listing = { &self.desk.archive }
+                let line = { &self.desk.archive }
                     .list(self.peer, since, user, state, running)
                     .await?;
-                self.tell(&Answer {
-                    listing: Some(listing),
-                    ..Answer::default()
-                })
-                .await
+                Ok(write_line(&mut self.writer, line).await?)
             }
         }
     }
@@ -224,7 +216,10 @@ async fn drain(from: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
 }
 
 async fn write(to: &mut (impl AsyncWrite + Unpin), answer: &Answer<&RawValue>) -> io::Result<()> {
-    let mut line = wire::line(answer)?;
+    write_line(to, wire::line(answer)?).await
+}
+
+async fn write_line(to: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io::Result<()> {
     if line.len() as u64 > wire::MAX_ANSWER {
         let refusal = Refusal::new(
             Reason::Failed,
