@@ -296,3 +296,81 @@ fn an_agent_without_its_pins_ends() {
     assert!(!summary.coverage.from_start);
     check_peak(&summary, 40 * MIB);
 }
+
+/// Records that are moved away while jobs run begin anew where they were, with all that came before, and that is told once.
+#[test]
+fn records_that_are_moved_away_begin_anew() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("moved");
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    node.wait_for_line("cgroup-moved");
+    let (jobs, moved) = (node.dir("jobs"), node.dir("moved"));
+    fs::rename(&jobs, &moved).expect("moved");
+    node.wait_for_line("cgroup-moved");
+    let mode = fs::metadata(&jobs).expect("made anew").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o711);
+    let told = node.told();
+    assert_eq!(told.matches("another directory by now").count(), 1, "{told}");
+    // Where another directory is put in its place, that is the one. The agent may make it anew between the two steps.
+    while fs::rename(&moved, &jobs).is_err() {
+        let _ = fs::remove_dir_all(&jobs);
+    }
+    wait_until("the record of before, set aside", || {
+        jobs.join("cgroup-moved.1.jsonl").exists()
+    });
+    job.remove();
+    let summary = node.summary("cgroup-moved");
+    check_peak(&summary, 40 * MIB);
+    assert!(summary.coverage.from_start);
+    let before = node.lines("cgroup-moved.1");
+    assert!(before.iter().all(|line| line.kind == Kind::Progress) && !before.is_empty());
+    // Nobody else may take what it holds by then.
+    let mut second = sw_bpf(&["agent"]);
+    second.arg("--socket").arg(node.dir("other/agent.sock"));
+    second.arg("--records").arg(&jobs);
+    second.arg("--pin-dir").arg(node.dir("bpf/other"));
+    let (_, line) = failure(&output(&mut second));
+    assert!(line.contains("another agent writes records"), "{line}");
+}
+
+/// Where there can be no directory of records, what is to be written waits until there can.
+#[test]
+fn summaries_wait_for_a_directory_that_is_gone() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let (job, other) = (node.job("gone"), node.job("later"));
+    node.wait_for_line("cgroup-gone");
+    node.wait_for_line("cgroup-later");
+    let jobs = node.dir("jobs");
+    // The agent may make it anew between the two steps.
+    while fs::write(&jobs, "in its place").is_err() {
+        let _ = fs::remove_dir_all(&jobs);
+    }
+    wait_until("a note", || {
+        node.told().contains("the directory of the records is gone")
+    });
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    job.remove();
+    // Some looks later.
+    std::thread::sleep(Duration::from_secs(3));
+    fs::remove_file(&jobs).expect("a file");
+    let summary = node.summary("cgroup-gone");
+    check_peak(&summary, 40 * MIB);
+    assert!(summary.coverage.from_start);
+    other.run(&["anon", "--size", "20M", "--hold-ms", "5"]);
+    other.remove();
+    check_peak(&node.summary("cgroup-later"), 20 * MIB);
+    let told = node.told();
+    assert_eq!(
+        told.matches("the directory of the records is gone").count(),
+        1,
+        "{told}"
+    );
+}

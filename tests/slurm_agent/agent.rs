@@ -35,7 +35,7 @@ impl Agent {
     }
 
     /// Has each `scontrol` of the agent tell the rights with which it was started.
-    fn wrap_scontrol(&self) {
+    pub fn wrap_scontrol(&self) {
         let scontrol = PROGRAM_DIRS.iter().map(|dir| Path::new(dir).join("scontrol"));
         let scontrol = { scontrol }.find(|path| path.exists()).expect("scontrol");
         let script = format!(

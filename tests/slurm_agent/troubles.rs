@@ -58,3 +58,31 @@ fn a_hung_scontrol_delays_no_record() {
     let why = summary["unknown"]["job"].as_str().expect("a reason");
     assert!(why.contains("did not answer"), "{why}");
 }
+
+/// A `scontrol` that answers only when the job has ended: the summary comes once more, with Slurm's words.
+#[test]
+fn a_late_answer_of_slurm_is_recorded() {
+    if !need_slurm() || !need_bpf() {
+        return;
+    }
+    let slurm = Slurm::start(&Config::default());
+    let agent = Agent::start(&slurm);
+    hang_scontrol(&agent);
+    let script = "#!/bin/sh\nexec workload anon --size 60M --hold-ms 5\n";
+    let (job, state) = slurm.run_job(script, &["--mem=300M"]);
+    assert_eq!(state, "COMPLETED");
+    let before = agent.summary(job);
+    assert!(before["job"].is_null());
+    agent.wrap_scontrol();
+    // The one that hangs is given up after 15 s, and the next is asked 15 s later.
+    wait_until("the answer", || !agent.summary(job)["job"].is_null());
+    let after = agent.summary(job);
+    assert_eq!(after["job"]["user"], slurm.user().name);
+    assert_eq!(after["job"]["job_id"].to_string(), job.to_string());
+    for section in ["memory", "cpu", "coverage", "steps"] {
+        assert_eq!(before[section], after[section]);
+    }
+    assert!(super::can_read(slurm.user().uid, &agent.record(job)));
+    let text = std::fs::read_to_string(agent.record(job)).expect("a record");
+    assert_eq!(text.matches("\"kind\":\"summary\"").count(), 2, "{text}");
+}

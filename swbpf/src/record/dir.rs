@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::anyhow;
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, statat},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, stat, statat},
     io::Errno,
 };
 
@@ -79,6 +79,17 @@ impl Dir {
                 source: source.into(),
             }),
         }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is where it was, and not moved or removed.
+    pub fn is_in_place(&self) -> bool {
+        let there = stat(&self.path).and_then(|there| Ok((there, fstat(&self.fd)?)));
+        there.is_ok_and(|(there, own)| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
     }
 
     /// The path of a file in it.
@@ -179,6 +190,21 @@ mod tests {
             fs::read_to_string(temp.path().join("target")).expect("there"),
             "kept"
         );
+    }
+
+    #[test]
+    fn a_directory_that_has_gone_is_seen() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let (path, aside) = (temp.path().join("jobs"), temp.path().join("aside"));
+        let dir = Dir::open(&path).expect("made");
+        assert!(dir.is_in_place());
+        fs::rename(&path, &aside).expect("moved");
+        assert!(!dir.is_in_place());
+        let other = Dir::open(&path).expect("made");
+        assert!(other.is_in_place() && !dir.is_in_place());
+        fs::remove_dir(&path).expect("empty");
+        fs::rename(&aside, &path).expect("moved back");
+        assert!(dir.is_in_place() && !other.is_in_place());
     }
 
     #[test]

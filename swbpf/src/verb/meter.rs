@@ -205,6 +205,11 @@ impl Meter {
         &self.fold
     }
 
+    /// The same, when it is over.
+    pub fn into_fold(self) -> Fold {
+        self.fold
+    }
+
     /// Whether the target was removed.
     pub fn is_removed(&self) -> Result<bool, Error> {
         Ok(matches!(self.ended()?, Some(Ended::Removed(_))) || !self.cgroup.exists())

@@ -37,7 +37,6 @@ use crate::{
         support::{Facts, plan},
     },
     probe::{Home, Notice, Pinned, Pins, Probe, Room, SlotId, What},
-    record::Dir,
     snapshot::{HeldBy, Kind, Probes},
     verb::{
         calibrate::Calibrator,
@@ -48,9 +47,10 @@ use crate::{
     },
 };
 pub use answers::{Line, Question, Wanted};
+use files::Place;
 use lines::{Failing, Lines, Unwritten};
 use look::spent_since;
-use slurm::{Asked, Asking};
+use slurm::{Asked, Asking, Late};
 use turns::Turns;
 
 /// Jobs that are counted at one time, and their steps and tasks.
@@ -76,8 +76,8 @@ struct Job {
     reading: Failing,
     /// Comparisons with the files that are left to be made since the last process has left.
     to_settle: usize,
-    /// What Slurm is asked of it.
-    _asking: Option<Asking>,
+    /// What Slurm is asked of it, until it has answered.
+    asking: Option<Asking>,
     /// Clients that have a line at each look.
     followers: Vec<mpsc::Sender<Line>>,
     /// Its maxima since its readers last had them.
@@ -96,7 +96,7 @@ pub struct Jobs {
     /// Whether it cannot be looked at.
     pins: Failing,
     nests: Nests,
-    records: Dir,
+    records: Place,
     states: States,
     by_slot: BTreeMap<SlotId, Job>,
     unwritten: Unwritten,
@@ -104,6 +104,7 @@ pub struct Jobs {
     beginning: Failing,
     calibrator: Calibrator,
     slurm: Asked,
+    late: Late,
     /// Why counting began anew with this agent, where another had counted.
     why_anew: Option<String>,
     /// Targets born without a slot, as last told.
@@ -129,8 +130,7 @@ impl Jobs {
         calibrator: Calibrator,
     ) -> Result<Self, Error> {
         let states = States::open(run_dir.join("jobs"))?;
-        let records = Dir::open(&asked.records)?;
-        records.hold()?;
+        let records = Place::open(&asked.records)?;
         let mut nests = Nests::of(&hierarchies, &asked.watch)?;
         let mut facts = Facts::gather();
         let version = hierarchies
@@ -176,6 +176,7 @@ impl Jobs {
             beginning: Failing::default(),
             calibrator,
             slurm: Asked::default(),
+            late: Late::default(),
             why_anew,
             without_slot: 0,
             windows: Windows::new(metrics::readers(asked)),
@@ -294,8 +295,11 @@ impl Jobs {
         job.tell_followers(&summary);
         self.keep_ended(&mut job, &summary);
         let cgroup_id = job.cgroup_id;
+        if job.asking.is_some() {
+            self.ask_late(cgroup_id, job.lines.job.clone(), job.meter.into_fold());
+        }
         self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
-        self.unwritten.write(&self.records, &self.states);
+        self.write_summaries();
         self.probe.borrow_mut().untrack(cgroup_id, slot)
     }
 
@@ -336,12 +340,15 @@ impl Job {
     }
 
     /// Adds a line to its record, and keeps what the next agent needs.
-    fn write(&mut self, records: &Dir, states: &States) {
+    fn write(&mut self, records: &Place, states: &States) {
         let snapshot = self.meter.snapshot(Kind::Progress, None);
         self.has_news = false;
         self.pace.has_line(Instant::now());
         self.news.are_in(&snapshot);
-        let written = self.lines.append(records, &snapshot);
+        let written = match records.dir() {
+            Some(records) => self.lines.append(records, &snapshot),
+            None => Ok(()),
+        };
         let kept = self.keep(states);
         self.lines.tell(written.and(kept));
     }

@@ -49,11 +49,11 @@ impl Retention {
 
     /// Begins a round, beside the agent: a directory of very many files, or a slow disk, takes its time. `writing` are the names
     /// of the files that have to stay.
-    pub fn begin(&mut self, dir: Dir, writing: BTreeSet<String>) {
+    pub fn begin(&mut self, dir: Option<Dir>, writing: BTreeSet<String>) {
         let is_busy = self.round.as_ref().is_some_and(|round| !round.is_finished());
-        if is_busy {
+        let Some(dir) = dir.filter(|_| !is_busy) else {
             return;
-        }
+        };
         let keep = self.keep;
         self.round = Some(spawn_blocking(move || {
             match dir.prune(keep, &writing, SystemTime::now()) {

@@ -6,6 +6,7 @@ use anyhow::Context;
 use rustix::io::Errno;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::files::Place;
 use crate::{
     error::Error,
     record::{Dir, Writer},
@@ -98,6 +99,12 @@ impl Lines {
             let done = writer.let_read(reader);
             self.tell(done);
         }
+    }
+
+    /// What was written is elsewhere, or gone: the next one begins a record, and has all that came before.
+    pub fn begin_anew(&mut self) {
+        self.writer = None;
+        self.begun = None;
     }
 
     /// Adds one. Where there is no record yet it is begun.
@@ -200,22 +207,34 @@ impl Unwritten {
         self.0.iter().filter_map(|summary| summary.lines.file())
     }
 
-    /// Writes those that can be written.
-    pub fn write(&mut self, records: &Dir, states: &States) {
-        self.0.retain_mut(
-            |Summary {
-                 cgroup_id,
-                 lines,
-                 text,
-             }| {
-                let written = lines.append_text(records, text);
-                let is_written = written.is_ok();
-                lines.tell(written);
-                if is_written {
-                    states.forget(*cgroup_id);
-                }
-                !is_written
-            },
-        );
+    /// What was written of them before is elsewhere, or gone.
+    pub fn begin_anew(&mut self) {
+        self.0.iter_mut().for_each(|summary| summary.lines.begin_anew());
+    }
+
+    /// Takes one back; where it was to go.
+    pub fn take(&mut self, cgroup_id: u64) -> Option<Lines> {
+        let at = self.0.iter().position(|summary| summary.cgroup_id == cgroup_id)?;
+        self.0.remove(at).map(|summary| summary.lines)
+    }
+
+    /// Writes those that can be written: the ids of their cgroups, and where they went.
+    pub fn write(&mut self, records: &Place, states: &States) -> Vec<(u64, Lines)> {
+        let Some(records) = records.dir() else {
+            return Vec::new();
+        };
+        let mut all_written = Vec::new();
+        for mut summary in std::mem::take(&mut self.0) {
+            let written = summary.lines.append_text(records, &summary.text);
+            let is_written = written.is_ok();
+            summary.lines.tell(written);
+            if is_written {
+                states.forget(summary.cgroup_id);
+                all_written.push((summary.cgroup_id, summary.lines));
+            } else {
+                self.0.push_back(summary);
+            }
+        }
+        all_written
     }
 }

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
-use super::{Job, Jobs, ROOM, metrics, turns::Turn};
+use super::{Job, Jobs, ROOM, files::Place, metrics, turns::Turn};
 use crate::{
     error::Error,
     kernel::ladder::Rung,
     probe::SlotId,
-    record::Dir,
     snapshot::Kind,
     verb::{
         agent::{note, state::States},
@@ -25,6 +24,7 @@ impl Jobs {
     pub fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
         self.need_pins()?;
+        self.find_records();
         self.hearing.grow(Instant::now());
         // Those that had to wait, too: the kernel wakes no one again before all are taken.
         self.hear()?;
@@ -50,7 +50,7 @@ impl Jobs {
         for slot in ended {
             self.end(slot)?;
         }
-        self.unwritten.write(&self.records, &self.states);
+        self.write_summaries();
         self.take_missed()
     }
 
@@ -159,7 +159,7 @@ pub(super) fn spent_since(begin_ns: u64) -> Duration {
 
 impl Job {
     /// Looks at it.
-    fn look(&mut self, has_line: bool, records: &Dir, states: &States) -> Result<(), Error> {
+    fn look(&mut self, has_line: bool, records: &Place, states: &States) -> Result<(), Error> {
         if has_line || !self.followers.is_empty() {
             self.meter.look()?;
         } else {

@@ -1,6 +1,6 @@
-//! What Slurm says of the jobs.
+//! What Slurm says of the jobs, while they run and for some minutes after their end.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -8,13 +8,14 @@ use tokio::{
     time::sleep,
 };
 
-use super::Jobs;
+use super::{Jobs, Lines};
 use crate::{
-    fold::SlurmJob,
+    fold::{Fold, SlurmJob},
     job::{
         id::JobId,
         slurm::{JobFacts, Slurm, Unknown},
     },
+    snapshot::Kind,
     verb::facts,
 };
 
@@ -27,11 +28,15 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_secs(15);
 /// How often it is asked in all.
 const TRIES: u32 = 6;
+/// Jobs that have ended and are still asked for, some 100 kB each.
+const MOST_LATE: usize = 64;
 
 /// What Slurm said of the job of a cgroup.
 pub struct Said {
     cgroup_id: u64,
     answer: Result<Vec<JobFacts>, Unknown>,
+    /// Whether it is not asked again.
+    is_last: bool,
 }
 
 /// Slurm, as it is asked.
@@ -72,15 +77,74 @@ impl Asked {
                 };
                 let answer = Slurm::default().with_limit(PATIENCE).facts(&id).await;
                 drop(turn);
-                let is_known = answer.is_ok();
-                // The agent ends.
-                let is_told = sender.send(Said { cgroup_id, answer }).await.is_ok();
-                if is_known || !is_told {
+                let is_last = answer.is_ok() || tried + 1 == TRIES;
+                let said = Said {
+                    cgroup_id,
+                    answer,
+                    is_last,
+                };
+                // Where it cannot be told, the agent ends.
+                if sender.send(said).await.is_err() || is_last {
                     return;
                 }
                 sleep(AGAIN * 2_u32.pow(tried)).await;
             }
         }))
+    }
+}
+
+/// Jobs that have ended before Slurm said anything of them, oldest first.
+#[derive(Default)]
+pub struct Late(VecDeque<Ended>);
+
+struct Ended {
+    cgroup_id: u64,
+    /// The name of its record.
+    job: String,
+    fold: Fold,
+    /// Where its summary went, once it is written.
+    lines: Option<Lines>,
+    _asking: Asking,
+}
+
+impl Late {
+    /// The summary of a job is written: its record is kept at hand where it is one of these, whatever its name becomes.
+    pub fn is_written(&mut self, cgroup_id: u64, lines: Lines) {
+        if let Some(ended) = self.0.iter_mut().find(|ended| ended.cgroup_id == cgroup_id) {
+            ended.lines = Some(lines);
+        }
+    }
+
+    /// What was written of them is elsewhere, or gone.
+    pub fn begin_anew(&mut self) {
+        let lines = self.0.iter_mut().filter_map(|ended| ended.lines.as_mut());
+        lines.for_each(Lines::begin_anew);
+    }
+
+    fn take(&mut self, cgroup_id: u64) -> Option<Ended> {
+        let at = self.0.iter().position(|ended| ended.cgroup_id == cgroup_id)?;
+        self.0.remove(at)
+    }
+}
+
+impl Said {
+    /// What it says of the job whose record has this name, and whose job it is.
+    fn of(&self, job: &str) -> (SlurmJob, Option<u32>) {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let (known, why) = match &self.answer {
+            Ok(all) => {
+                let known = all.iter().find(|facts| facts.job_id.to_string() == job);
+                (known, "Slurm does not know this job, or no more".to_owned())
+            }
+            Err(unknown) => (None, unknown.to_string()),
+        };
+        let slurm = SlurmJob {
+            job_id: Some(known.map_or(job.to_owned(), |facts| facts.shown_id().to_string())),
+            facts: known.map(|facts| facts::told(facts, None, &host)),
+            why_no_facts: Some(why),
+            started: known.and_then(|facts| facts.start),
+        };
+        (slurm, known.and_then(|facts| facts.uid))
     }
 }
 
@@ -92,30 +156,68 @@ impl Jobs {
 
     /// Takes an answer of Slurm.
     pub fn learn(&mut self, said: &Said) {
-        let Some(job) = self
-            .by_slot
-            .values_mut()
-            .find(|job| job.cgroup_id == said.cgroup_id)
-        else {
+        let mut running = self.by_slot.values_mut();
+        let Some(job) = running.find(|job| job.cgroup_id == said.cgroup_id) else {
+            self.learn_late(said);
             return;
         };
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let (known, why) = match &said.answer {
-            Ok(all) => {
-                let known = all.iter().find(|facts| facts.job_id.to_string() == job.lines.job);
-                (known, "Slurm does not know this job, or no more".to_owned())
-            }
-            Err(unknown) => (None, unknown.to_string()),
-        };
-        if let Some(uid) = known.and_then(|facts| facts.uid) {
+        let (slurm, uid) = said.of(&job.lines.job);
+        if let Some(uid) = uid {
             job.lines.let_read(uid);
         }
-        let is_new = job.meter.tell_job(SlurmJob {
-            job_id: Some(known.map_or(job.lines.job.clone(), |facts| facts.shown_id().to_string())),
-            facts: known.map(|facts| facts::told(facts, None, &host)),
-            why_no_facts: Some(why),
-            started: known.and_then(|facts| facts.start),
-        });
+        if said.answer.is_ok() {
+            job.asking = None;
+        }
+        let is_new = job.meter.tell_job(slurm);
         job.has_news |= is_new;
+    }
+
+    /// Goes on to ask for a job that has ended: Slurm knows it for `MinJobAge`, 300 s where that is not set.
+    pub(super) fn ask_late(&mut self, cgroup_id: u64, job: String, fold: Fold) {
+        let Ok(id) = job.parse() else {
+            return;
+        };
+        self.late.0.push_back(Ended {
+            cgroup_id,
+            job,
+            fold,
+            lines: None,
+            _asking: self.slurm.ask(cgroup_id, id),
+        });
+        if self.late.0.len() > MOST_LATE {
+            self.late.0.pop_front();
+        }
+    }
+
+    /// Takes an answer for a job that has ended: with Slurm's words, its summary is the last line of its record once more.
+    fn learn_late(&mut self, said: &Said) {
+        if !said.is_last {
+            return;
+        }
+        let Some(mut ended) = self.late.take(said.cgroup_id) else {
+            return;
+        };
+        let (slurm, uid) = said.of(&ended.job);
+        if slurm.facts.is_none() {
+            return;
+        }
+        let waiting = || self.unwritten.take(ended.cgroup_id);
+        let Some(mut lines) = ended.lines.or_else(waiting) else {
+            return;
+        };
+        if let Some(uid) = uid {
+            lines.let_read(uid);
+        }
+        ended.fold.tell_job(slurm);
+        let summary = ended.fold.snapshot(Kind::Summary, None);
+        self.unwritten.add(ended.cgroup_id, lines, &summary, &self.states);
+        self.write_summaries();
+    }
+
+    /// Writes the summaries that can be written.
+    pub(super) fn write_summaries(&mut self) {
+        for (cgroup_id, lines) in self.unwritten.write(&self.records, &self.states) {
+            self.late.is_written(cgroup_id, lines);
+        }
     }
 }

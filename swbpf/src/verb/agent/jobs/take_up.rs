@@ -120,7 +120,7 @@ impl Jobs {
             has_news: true,
             reading: Failing::default(),
             to_settle: 0,
-            _asking: asking,
+            asking,
             followers: Vec::new(),
             highs: None,
         };
@@ -218,7 +218,7 @@ impl Jobs {
             has_news: false,
             reading: Failing::default(),
             to_settle: 0,
-            _asking: id.map(|id| self.slurm.ask(cgroup_id, id)),
+            asking: id.map(|id| self.slurm.ask(cgroup_id, id)),
             followers: Vec::new(),
             highs,
         };
