@@ -22,7 +22,10 @@ pub use words::one_line;
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "done"),
     (1, "another failure, told on standard error"),
-    (2, "the command line is not understood, or means several jobs"),
+    (
+        2,
+        "the command line is not understood, means several jobs, or names no user",
+    ),
     (65, "the job has not started"),
     (66, "there is no such cgroup, or no more, or the job has ended"),
     (67, "no such process, job or step, or nothing is known of it"),
@@ -170,6 +173,14 @@ pub enum Error {
         what: String,
         /// What to name instead.
         candidates: Vec<String>,
+    },
+    /// Records of a user are asked for whom nobody knows.
+    #[error(
+        "no such user: {user:?} is not known on this host, and no record that was asked for is theirs: name another, or their number"
+    )]
+    NoSuchUser {
+        /// The name given.
+        user: String,
     },
     /// No record is known by this id.
     #[error("no record of {what}: {why}")]
@@ -338,7 +349,7 @@ impl Error {
         match self {
             // clap's own code is 0 where help or the version was asked for.
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
-            Self::JobSeveral { .. } => 2,
+            Self::JobSeveral { .. } | Self::NoSuchUser { .. } => 2,
             Self::JobPending { .. } => 65,
             Self::CgroupGone { .. } | Self::NotACgroup { .. } | Self::JobEnded { .. } => 66,
             Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } | Self::NoRecord { .. } => 67,

@@ -13,6 +13,9 @@ use crate::{
     snapshot::JobState,
 };
 
+/// What runs are, for whoever typed something else.
+const RUNS: &str = "a run is 0 for the latest one on this host, else 1, 2 and so on for the earlier ones, as `sw-bpf list` has them";
+
 /// What a moment looks like, for whoever typed something else.
 const MOMENTS: &str = "a moment is a span back from now as 90m, 2h or 7d, a day as 2026-11-30 (in UTC), or 2026-11-30T01:52:03Z";
 
@@ -25,7 +28,7 @@ pub struct Show {
     #[arg(value_name = "JOB", value_parser = recorded)]
     pub job: Recorded,
     /// An earlier run of it on this host, by the number that `list` has; without it, the latest
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", value_parser = run, default_value = "0", hide_default_value = true, allow_negative_numbers = true)]
     pub run: u32,
     /// Answer with one JSON object on one line
     #[arg(long)]
@@ -64,6 +67,11 @@ fn recorded(typed: &str) -> Result<Recorded, String> {
         return Err("the id is empty: is a variable not set?".to_owned());
     }
     typed.parse().map_err(|error: IdError| error.to_string())
+}
+
+/// Reads the number of a run.
+fn run(typed: &str) -> Result<u32, &'static str> {
+    typed.parse().map_err(|_| RUNS)
 }
 
 fn state() -> impl TypedValueParser<Value = JobState> {

@@ -107,6 +107,9 @@ fn one_of_each_job() -> Vec<Error> {
             id: "7".into(),
             user: "alice".into(),
         },
+        Error::NoSuchUser {
+            user: "a\n\u{1b}[31m\u{202e}b".into(),
+        },
         Error::NoRecord {
             what: "job 7".into(),
             why: "it has not run here".into(),

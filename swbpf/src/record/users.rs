@@ -24,6 +24,11 @@ impl Whose {
         }
     }
 
+    /// Whether it is a number, or a name that this host knows.
+    pub fn is_known(&self) -> bool {
+        self.uid.is_some()
+    }
+
     /// Whether it is this user.
     pub fn is(&self, uid: Option<u32>, name: Option<&str>) -> bool {
         let is_number = self.uid.is_some() && uid.is_some();

@@ -54,6 +54,8 @@ pub struct Entry {
     pub run: u32,
     /// Slurm job id, as Slurm shows it: `123`, `123_4`, `123+1`; the raw id where Slurm was not asked.
     pub job_id: Option<String>,
+    /// Directory of the cgroup that was measured: of what is no job of Slurm, the name that it has.
+    pub cgroup: Option<String>,
     /// Name of the job, as its user wrote it.
     pub name: Option<String>,
     /// Name of its user.
@@ -126,6 +128,7 @@ impl Entry {
         let kills = snapshot.oom_kills.len() as u64;
         let mut entry = Self {
             job_id: snapshot.job_id.clone(),
+            cgroup: Some(snapshot.target.cgroup.clone()),
             name: job.and_then(|job| job.name.clone()),
             user: job.and_then(|job| job.user.clone()),
             from: Some(coverage.from.clone()),
@@ -148,7 +151,9 @@ impl Entry {
 
     /// A record of which nothing is known.
     pub fn unread(record: String, run: u32, why: &str) -> Self {
-        let keys = ["job_id", "name", "user", "uid", "state", "from", "to", "seconds"];
+        let keys = [
+            "job_id", "cgroup", "name", "user", "uid", "state", "from", "to", "seconds",
+        ];
         let more = ["from_start", "source", "oom_kills"];
         let of_snapshot = KEYS.iter().map(|(key, _)| *key);
         let unknown = keys.into_iter().chain(more).chain(of_snapshot);
@@ -156,6 +161,7 @@ impl Entry {
             record,
             run,
             job_id: None,
+            cgroup: None,
             name: None,
             user: None,
             uid: None,

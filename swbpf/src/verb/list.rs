@@ -29,6 +29,10 @@ pub async fn list(asked: &cli::List, socket: &Path) -> Result<ExitCode, Error> {
         Some(listing) => listing,
         None => read(asked)?,
     };
+    let is_known = |typed: &String| !listing.jobs.is_empty() || Whose::of(typed).is_known();
+    if let Some(user) = asked.user.clone().filter(|typed| !is_known(typed)) {
+        return Err(Error::NoSuchUser { user });
+    }
     tell(&listing, asked.json)
 }
 

@@ -219,6 +219,12 @@ fn an_earlier_run_is_shown_by_its_number() {
     );
     let (code, told) = scene.failure(&["show", "7", "--run", "2"]);
     assert_eq!(code, Some(67), "{told}");
+    for typed in ["-1", "last", "1.5", "99999999999"] {
+        let output = scene.ask(&["show", "7", "--run", typed]);
+        assert_eq!(output.status.code(), Some(2));
+        let told = stderr(&output);
+        assert!(told.contains("a run is 0 for the latest one"), "{told}");
+    }
 }
 
 #[test]
@@ -237,7 +243,18 @@ fn what_was_asked_for_is_listed() {
     assert_eq!(scene.listed(&["--since", "2026-11-28"]), all);
     assert_eq!(scene.listed(&["--since", "2026-11-29"]), all[1..]);
     assert_eq!(scene.listed(&["--user", "bob"]), all[2..]);
-    assert_eq!(scene.listed(&["--user", "nobody-of-this-name"]), [""; 0]);
+    assert_eq!(scene.listed(&["--user", "4000000"]), [""; 0]);
+    let (code, told) = scene.failure(&["list", "--user", "nobody-of-this-name"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        told.starts_with("sw-bpf: no such user: \"nobody-of-this-name\""),
+        "{told}"
+    );
+    // Whom this host does not know, and a record does.
+    assert_eq!(
+        scene.listed(&["--user", "bob", "--since", "2026-11-30"]),
+        all[2..]
+    );
     assert_eq!(scene.listed(&["--state", "ended"]), all[..2]);
     assert_eq!(scene.listed(&["--state", "unknown", "--user", "bob"]), all[2..]);
     assert_eq!(scene.listed(&["--state", "running"]), [""; 0]);

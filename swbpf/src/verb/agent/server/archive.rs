@@ -128,12 +128,12 @@ impl Archive {
 
     /// Makes an answer, each part in its turn. `way` out is told to who would have to wait too long.
     async fn make(&self, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
-        let begun = Instant::now();
+        let asked = Instant::now();
         loop {
             // Whoever has waited longest comes first.
             let mut desk = Arc::clone(&self.desk).lock_owned().await;
             sleep(desk.debt.wait(Instant::now())).await;
-            if begun.elapsed() > PATIENCE {
+            if asked.elapsed() > PATIENCE {
                 let why = format!("the answer takes more than {} s", PATIENCE.as_secs());
                 return Err(Refusal::new(Reason::Busy, format!("{why}: {way}")));
             }

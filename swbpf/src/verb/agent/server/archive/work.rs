@@ -85,15 +85,14 @@ impl Shown {
     }
 
     fn find(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Found>, Error> {
-        let mut search = match self.search.take() {
-            Some(search) => search,
-            None => {
-                let records = Records::open(&self.dir)?;
-                if let Some(found) = named(&records, &self.wanted, self.run, self.user) {
-                    return found.map(Some);
-                }
-                Search::begin(records, &self.wanted, self.run, self.user, index)?
+        let mut search = if let Some(search) = self.search.take() {
+            search
+        } else {
+            let records = Records::open(&self.dir)?;
+            if let Some(found) = named(&records, &self.wanted, self.run, self.user) {
+                return found.map(Some);
             }
+            Search::begin(records, &self.wanted, self.run, self.user, index)?
         };
         if search.go_on(index, is_time) {
             return search.end().map(Some);
