@@ -55,6 +55,8 @@ struct Asked {
     /// Its id when it was last there.
     id: Option<u64>,
     is_there: bool,
+    /// Whether it was told that it is waited for, and not yet that it is there.
+    is_missed: bool,
 }
 
 /// A target that was found.
@@ -86,6 +88,18 @@ impl Nests {
     pub fn see_asked(&mut self, hierarchies: &Hierarchies) -> bool {
         let seen = self.asked.iter_mut().map(|asked| asked.see(hierarchies));
         seen.fold(false, |any, has_changed| any | has_changed)
+    }
+
+    /// Tells which of them have come: what is made in them has a slot from now on.
+    pub fn are_watched(&mut self) {
+        for asked in self.asked.iter_mut().filter(|asked| asked.is_there) {
+            if std::mem::take(&mut asked.is_missed) {
+                note(&format!(
+                    "the cgroup {} is there: what is made in it is recorded",
+                    asked.path.display()
+                ));
+            }
+        }
     }
 
     /// In so many looks, they are looked for once. On version 1 the programs find those of Slurm as they are made: this is in case
@@ -208,6 +222,7 @@ impl Asked {
             dir: path.to_owned(),
             id: None,
             is_there: false,
+            is_missed: false,
         };
         match hierarchies.cgroup_at(path) {
             Ok(cgroup) => asked.found(&cgroup),
@@ -232,10 +247,6 @@ impl Asked {
         match hierarchies.cgroup_at(&self.path) {
             Ok(cgroup) => {
                 self.found(&cgroup);
-                note(&format!(
-                    "the cgroup {} is there: what is made in it is recorded",
-                    self.path.display()
-                ));
                 true
             }
             Err(_) if self.is_there => {
@@ -247,7 +258,8 @@ impl Asked {
         }
     }
 
-    fn tell_absence(&self) {
+    fn tell_absence(&mut self) {
+        self.is_missed = true;
         note(&format!(
             "there is no cgroup {}: it is waited for, and what is made in it is recorded then",
             self.path.display()

@@ -32,6 +32,7 @@ impl Jobs {
         if have_changed || self.looks.is_multiple_of(self.nests.looked_at_every()) {
             self.find_nests()?;
         }
+        self.nests.are_watched();
         if std::mem::take(&mut self.has_new_nests) {
             self.take_existing()?;
         }
