@@ -20,7 +20,7 @@ use support::pace::fewer;
 use super::node::{Job, Node, check_peak};
 use super::socket::{ROOT, SOME_USER, as_user, connect, once, open_node};
 
-const OTHER_USER: u32 = 23_456;
+pub const OTHER_USER: u32 = 23_456;
 const ONCE: &[u8] = b"{\"version\":1,\"ask\":\"once\",\"job\":\"1\"}\n";
 
 /// The reason why a user is refused, as the first line has it: who is not let in is not listened to.
@@ -38,7 +38,7 @@ fn refusal(node: &Node, uid: u32) -> String {
 }
 
 /// Asserts that a job that runs beside is told by the agent, and that one that comes is recorded whole.
-fn check_service(node: &Node, held: &Job, name: &str) {
+pub fn check_service(node: &Node, held: &Job, name: &str) {
     assert_eq!(once(node, ROOT, held, &[])["probes"]["held_by"], "agent");
     let job = node.job(name);
     job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
@@ -49,7 +49,7 @@ fn check_service(node: &Node, held: &Job, name: &str) {
 }
 
 /// A job that does nothing, beside those that do.
-fn quiet(node: &Node) -> (Job, Process) {
+pub fn quiet(node: &Node) -> (Job, Process) {
     let job = node.job("quiet");
     let mut held = job.start(&["hold", "--size", "20M"]);
     held.ready();

@@ -1,6 +1,7 @@
 //! `sw-bpf agent` on the cgroups below one that it watches: recorded from birth to end, whatever becomes of the agent.
 
 mod abuse;
+mod archive;
 mod follow;
 mod kills;
 mod node;

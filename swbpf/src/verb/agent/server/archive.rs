@@ -113,7 +113,8 @@ impl Archive {
         state: Option<JobState>,
         running: BTreeSet<String>,
     ) -> Result<Vec<u8>, Refusal> {
-        let filter = Filter {
+        // Whom a name means may take long to find out.
+        let filter = move || Filter {
             since,
             user: user.as_deref().map(Whose::of),
             state,

@@ -20,16 +20,16 @@ pub trait Work: Send + 'static {
 }
 
 /// Which records there are.
-pub struct Listed {
+pub struct Listed<Asked> {
     dir: PathBuf,
     /// What is asked for, until it is begun.
-    asked: Option<(Filter, View)>,
+    asked: Option<(Asked, View)>,
     list: Option<List>,
 }
 
-impl Listed {
+impl<Asked: FnOnce() -> Filter> Listed<Asked> {
     /// Those in this directory.
-    pub fn new(dir: PathBuf, filter: Filter, view: View) -> Self {
+    pub fn new(dir: PathBuf, filter: Asked, view: View) -> Self {
         Self {
             dir,
             asked: Some((filter, view)),
@@ -38,12 +38,12 @@ impl Listed {
     }
 }
 
-impl Work for Listed {
+impl<Asked: FnOnce() -> Filter + Send + 'static> Work for Listed<Asked> {
     fn go_on(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Error> {
         if let Some((filter, view)) = self.asked.take() {
             let records = Records::open(&self.dir)?;
             let max_bytes = wire::MAX_ANSWER as usize;
-            self.list = Some(List::begin(records, filter, view, max_bytes, index)?);
+            self.list = Some(List::begin(records, filter(), view, max_bytes, index)?);
         }
         let Some(mut list) = self.list.take() else {
             return Ok(None);
