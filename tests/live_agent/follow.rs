@@ -156,7 +156,8 @@ fn who_follows_a_job_outlives_the_agent() {
     check_peak(&follower.last(), 40 * MIB);
 }
 
-/// Where the agent hangs, its clients are told how old the numbers are; they go on when it does.
+/// Where the agent hangs, its clients are told how old the numbers are, and that it is waited for; they go on when it does. Who wants
+/// to end need not wait.
 #[test]
 fn numbers_of_an_agent_that_hangs_are_marked() {
     if !need_bpf() {
@@ -165,20 +166,36 @@ fn numbers_of_an_agent_that_hangs_are_marked() {
     let mut node = open_node();
     node.start();
     let job = node.job("hangs");
-    let mut follower = Follower::start(&node, &job);
+    let other = node.job("hangs-too");
+    let (mut follower, mut hasty) = (Follower::start(&node, &job), Follower::start(&node, &other));
     assert_eq!(follower.said("stderr"), "");
     signal(node.pid(), Signal::STOP);
+    for _ in 0..2 {
+        signal(hasty.client.id(), Signal::INT);
+        sleep(Duration::from_millis(500));
+    }
+    assert!(hasty.wait().success());
+    assert_eq!(hasty.said("stderr"), "");
+    let mut list = node.client(ROOT, &["list"]);
+    let waiting = node.dir("list.stderr");
+    list.stderr(fs::File::create(&waiting).expect("a file"));
+    let mut list = list.stdout(Stdio::null()).spawn().expect("sw-bpf starts");
     wait_until("a note", || {
         follower.said("stderr").contains("has said nothing for")
     });
     let said = follower.said("stderr");
     assert!(said.contains("the line above is as of 20"), "{said}");
+    wait_until("a note", || {
+        fs::read_to_string(&waiting).is_ok_and(|said| said.contains("it is waited for"))
+    });
     signal(node.pid(), Signal::CONT);
+    assert!(list.wait().expect("an end").success());
     let before = follower.said("stdout").lines().count();
     wait_until("a line", || follower.said("stdout").lines().count() > before);
     job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
     job.remove();
     check_peak(&follower.last(), 40 * MIB);
+    other.remove();
     assert_eq!(follower.said("stderr"), said, "it is told once");
 }
 

@@ -1,16 +1,9 @@
 //! `sw-bpf attach`: what runs already, until it ends or Ctrl-C.
 
-use std::{
-    ops::ControlFlow,
-    path::Path,
-    pin::pin,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{ops::ControlFlow, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Context;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
 use super::{
     client::{self, Following, Told},
@@ -30,9 +23,6 @@ use crate::{
     snapshot::{Kind, Snapshot},
     wire::Target,
 };
-
-/// The agent tells a line a second: after so long without one, the last one is old.
-const STALE: Duration = Duration::from_secs(5);
 
 /// A line a second on standard output, and the summary at the end. Lines of the record become fewer with time, where there is
 /// no news: each has all that came before it, some 20 kB, and a job may run for weeks.
@@ -87,11 +77,15 @@ async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following
             keeper.keep(|| snapshot.clone());
         }
     }
-    // Who has seen enough has what was known until then.
-    if snapshot.kind != Kind::Summary
-        && let Some(whole) = following.whole().await
-    {
-        snapshot = client::understood(&whole)?;
+    // Who has seen enough has what was known until then, and who has said so twice does not wait for it.
+    if snapshot.kind != Kind::Summary {
+        let whole = tokio::select! {
+            whole = following.whole() => whole,
+            _ = signals.next() => None,
+        };
+        if let Some(whole) = whole {
+            snapshot = client::understood(&whole)?;
+        }
     }
     let _ = out::tell(&text::summary(&snapshot))?;
     keeper.keep(|| snapshot);
@@ -100,12 +94,7 @@ async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following
 
 /// The next snapshot after `last`. Where it is long in coming, its user is told that what stands there is old.
 async fn next(following: &mut Following, last: &Snapshot) -> Result<Box<RawValue>, Error> {
-    let mut next = pin!(following.next());
-    if let Ok(next) = timeout(STALE, &mut next).await {
-        return next;
-    }
-    out::tell_aside(&text::stale(last, STALE));
-    next.await
+    client::patiently(following.next(), |silence| text::stale(last, silence)).await
 }
 
 async fn measure(

@@ -4,6 +4,7 @@ use std::{
     io::{self, ErrorKind},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
@@ -29,6 +30,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same of records, which may be very many.
 const PATIENCE_OF_RECORDS: Duration = Duration::from_mins(2);
+/// After so long without a word, its user is told: one who follows a job has a line a second.
+const SILENCE: Duration = Duration::from_secs(5);
 /// How long the next agent is waited for, and the time between two tries.
 const COMES_BACK: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -253,9 +256,25 @@ impl Following {
     }
 }
 
+/// Waits for what the agent says, and tells its user what `words` says where that is long in coming.
+pub async fn patiently<T>(said: impl Future<Output = T>, words: impl FnOnce(Duration) -> String) -> T {
+    let mut said = pin!(said);
+    if let Ok(said) = timeout(SILENCE, &mut said).await {
+        return said;
+    }
+    out::tell_aside(&words(SILENCE));
+    said.await
+}
+
 /// What the agent says of records; `None` where they are to be read without it. `what` is asked for.
 pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Read>, Error> {
-    match try_begin(socket, ask, PATIENCE_OF_RECORDS).await {
+    let waits = |silence: Duration| {
+        let (seconds, minutes) = (silence.as_secs(), PATIENCE_OF_RECORDS.as_secs() / 60);
+        format!(
+            "{NOTE}the agent has said nothing for {seconds} s: it is waited for, {minutes} minutes at most\n"
+        )
+    };
+    match patiently(try_begin(socket, ask, PATIENCE_OF_RECORDS), waits).await {
         Ok((read, _)) => Ok(Some(read)),
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Absent => Err(Error::NoRecord {
             what: what.to_owned(),
