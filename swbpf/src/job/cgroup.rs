@@ -40,7 +40,7 @@ pub use error::CgroupError;
 pub use hierarchies::Hierarchies;
 pub use outside::{Inside, Outside};
 pub use own::{JoinFiles, OwnCgroup};
-pub use tree::Descendant;
+pub use tree::{Descendant, subdirectories};
 
 /// What works for a process whose cgroup cannot be seen.
 pub const WAY_TO_UNSEEN: &str = "run sw-bpf outside of this container or cgroup namespace; `sw-bpf attach --cgroup PATH` and \

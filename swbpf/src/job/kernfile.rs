@@ -13,6 +13,9 @@ use rustix::io::Errno;
 /// Longest file that [`read`] accepts: a hundred times what any of them has under normal conditions.
 pub const MAX_BYTES: u64 = 1 << 20;
 
+/// What most of them have: they are then read in one go.
+const USUAL_BYTES: usize = 4096;
+
 /// The file's bytes; an error where it is longer than [`MAX_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, MAX_BYTES)
@@ -20,7 +23,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The file's bytes; an error where it is longer than `max` bytes.
 pub fn read_up_to(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     File::open(path)?
         .take(max.saturating_add(1))
         .read_to_end(&mut bytes)?;

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::{DirEntryExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -19,8 +19,9 @@ use crate::{
     error::Error,
     fold::{BelowReading, Evidence, Rows, Values, compare},
     job::cgroup::{
-        Cgroup, Controller, Version,
+        Cgroup, Controller, Descendant, Version,
         slurm::{Role, role},
+        subdirectories,
     },
     probe::{Below, Probe, SlotId, monotonic_ns},
     sampled::cgroupfs::{CpuFiles, MemoryFiles},
@@ -100,7 +101,7 @@ impl Follower {
         for _ in 0..self.levels {
             let mut entered = Vec::new();
             for (path, slot) in &above {
-                for (name, id) in subdirectories(&self.top.join(path)) {
+                for (name, id) in names_below(&self.top.join(path)) {
                     let path = path.join(&name);
                     let cgroup = target.below(&path).filter(|cgroup| cgroup.id() == id);
                     if let Some(cgroup) = cgroup
@@ -308,7 +309,7 @@ impl Follower {
         for _ in 0..self.levels {
             let mut entered = Vec::new();
             for (path, step) in &above {
-                for (name, id) in subdirectories(&self.top.join(path)) {
+                for (name, id) in names_below(&self.top.join(path)) {
                     let path = path.join(name);
                     let step = step.or(Some(id));
                     readings.extend(self.sample(target, &path, (id, step), scanner));
@@ -376,15 +377,8 @@ fn limit_of(role: Role) -> LimitOf {
     }
 }
 
-/// The directories in one, with their inode numbers.
-fn subdirectories(dir: &Path) -> Vec<(PathBuf, u64)> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    entries
-        .map_while(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| (PathBuf::from(entry.file_name()), entry.ino()))
-        .take(MAX_LISTED)
-        .collect()
+/// The names of the cgroups right below one, with their ids.
+fn names_below(dir: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+    let below = subdirectories(dir).into_iter().flatten().take(MAX_LISTED);
+    below.filter_map(|Descendant { id, path }| Some((path.file_name()?.into(), id)))
 }

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirEntryExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -17,6 +17,10 @@ const MAX_CGROUPS: usize = 65_535;
 
 /// Longest `cgroup.procs`: as many process ids as the kernel can give, of seven digits each.
 const MAX_PROCS_BYTES: u64 = (4 << 20) * 8;
+
+/// Links of a directory that has none in it: its name and its own `.`; each below adds its `..` (`kernfs_refresh_inode`). Listing a
+/// cgroup means going through its files, some forty, and most cgroups have none below them.
+const LINKS_OF_LEAF: u64 = 2;
 
 /// A cgroup below another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,21 +50,26 @@ pub(super) fn descendants(dir: &Path) -> Result<Vec<Descendant>, CgroupError> {
 }
 
 fn add_children(dir: &Path, found: &mut Vec<Descendant>) -> Result<(), CgroupError> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(e) if kernfile::is_gone(&e) => return Ok(()),
+    match subdirectories(dir) {
+        Ok(children) => found.extend(children),
+        Err(e) if kernfile::is_gone(&e) => {}
         Err(e) => return Err(CgroupError::from_io("list", dir, e)),
-    };
-    // A directory that is removed while it is listed ends the list early; its children went before it.
-    for entry in entries.map_while(Result::ok) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.push(Descendant {
-                id: entry.ino(),
-                path: entry.path(),
-            });
-        }
     }
     Ok(())
+}
+
+/// The cgroups right below the one at `dir`, in no order.
+pub fn subdirectories(dir: &Path) -> io::Result<impl Iterator<Item = Descendant>> {
+    let is_leaf = fs::metadata(dir)?.nlink() == LINKS_OF_LEAF;
+    let entries = (!is_leaf).then(|| fs::read_dir(dir)).transpose()?;
+    // A directory that is removed while it is listed ends the list early; its children went before it.
+    let entries = entries.into_iter().flatten().map_while(Result::ok);
+    Ok(entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| Descendant {
+            id: entry.ino(),
+            path: entry.path(),
+        }))
 }
 
 /// The processes in `dir` and below it, in ascending order.
@@ -137,6 +146,27 @@ mod tests {
     #[test]
     fn hidden_and_odd_process_ids_are_left_out() {
         assert_eq!(parse_procs(b"12\n0\nx\n-4\n99999999999\n7\n"), [12, 7]);
+    }
+
+    #[test]
+    fn a_directory_with_files_alone_has_nothing_below_and_others_have_their_own() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let names = |path: &Path| {
+            let mut names: Vec<PathBuf> = { subdirectories(path).expect("listed") }
+                .map(|below| below.path)
+                .collect();
+            names.sort();
+            names
+        };
+        fs::write(dir.path().join("cgroup.procs"), "").expect("a file");
+        assert!(names(dir.path()).is_empty());
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        fs::create_dir_all(two.join("deep")).expect("made");
+        assert_eq!(names(dir.path()), std::slice::from_ref(&two));
+        fs::create_dir(&one).expect("made");
+        assert_eq!(names(dir.path()), [one, two.clone()]);
+        assert_eq!(descendants(dir.path()).expect("walked").len(), 3);
+        assert!(subdirectories(&two.join("gone")).is_err());
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::unix::fs::{DirEntryExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -13,8 +13,9 @@ use crate::{
     fold::SlurmJob,
     job::{
         cgroup::{
-            Cgroup, CgroupError, Controller, Hierarchies, Version,
+            Cgroup, CgroupError, Controller, Descendant, Hierarchies, Version,
             slurm::{JobDirName, JobPlace},
+            subdirectories,
         },
         id::JobId,
     },
@@ -171,7 +172,7 @@ impl Nests {
             found.push(place.cgroup.path().to_path_buf());
         }
         for asked in &self.asked {
-            found.extend(subdirectories(&asked.dir).map(|(path, _)| path));
+            found.extend(below(&asked.dir).map(|cgroup| cgroup.path));
         }
         Ok(found)
     }
@@ -342,18 +343,14 @@ fn search(dir: &Path, levels: u32, slurm_alone: bool, id: u64) -> Option<PathBuf
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         !slurm_alone || name.starts_with("slurm")
     };
-    let mut below = subdirectories(dir).filter(|(path, _)| is_apt(path));
+    let mut below = below(dir).filter(|cgroup| is_apt(&cgroup.path));
     if levels <= 1 {
-        return below.find(|(_, found)| *found == id).map(|(path, _)| path);
+        return below.find(|found| found.id == id).map(|found| found.path);
     }
-    below.find_map(|(path, _)| search(&path, levels - 1, false, id))
+    below.find_map(|found| search(&found.path, levels - 1, false, id))
 }
 
-/// The directories in one, with their inode numbers.
-fn subdirectories(dir: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
-    let entries = fs::read_dir(dir).into_iter().flatten().map_while(Result::ok);
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| (entry.path(), entry.ino()))
-        .take(MAX_LISTED)
+/// The cgroups right below one.
+fn below(dir: &Path) -> impl Iterator<Item = Descendant> {
+    subdirectories(dir).into_iter().flatten().take(MAX_LISTED)
 }
