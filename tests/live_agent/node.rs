@@ -185,6 +185,12 @@ impl Node {
         wait_until("a line of the record", || !self.lines(name).is_empty());
     }
 
+    /// Waits until what the next agent is to go on from is kept: it comes after the line.
+    pub fn wait_for_state(&self, job: &Job) {
+        let file = format!("run/jobs/{}.json", job.cgroup.id());
+        wait_until("the state of a job", || self.dir(&file).exists());
+    }
+
     /// The last line of a record, once it is the summary.
     pub fn summary(&self, name: &str) -> Snapshot {
         let last = || self.lines(name).pop().filter(|last| last.kind == Kind::Summary);

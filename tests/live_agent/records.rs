@@ -246,6 +246,7 @@ fn a_job_that_ended_without_an_agent_has_its_own_length() {
     let begin = Instant::now();
     let job = node.job("short");
     node.wait_for_line("cgroup-short");
+    node.wait_for_state(&job);
     node.kill();
     job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
     job.remove();

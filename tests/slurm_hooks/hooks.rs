@@ -169,12 +169,35 @@ impl Scene {
 
     /// What `sw-bpf show` says of a job.
     pub fn shown(&self, job: JobId, more: &[&str]) -> String {
-        let id = job.to_string();
-        let mut command = sw_bpf(&["show", &id]);
-        let shown = output(command.args(more).arg("--records").arg(self.agent.path("jobs")));
-        assert!(shown.status.success(), "{shown:?}");
-        String::from_utf8(shown.stdout).expect("text")
+        shown(&self.agent.path("jobs"), job, more)
     }
+
+    /// Whether `holds` of what `sw-bpf show` says of a run by one of its summaries: that which the Epilog found, or a later one, which
+    /// has Slurm's words where these came after the end.
+    pub fn is_shown(&self, job: JobId, run: u32, mut holds: impl FnMut(&str) -> bool) -> bool {
+        let name = match run {
+            0 => format!("{job}.jsonl"),
+            run => format!("{job}.{run}.jsonl"),
+        };
+        let record = fs::read_to_string(self.agent.path("jobs").join(&name)).expect("a record");
+        let before = TempDir::new().expect("a directory");
+        let mut text = String::new();
+        record.split_inclusive('\n').any(|line| {
+            text.push_str(line);
+            fs::write(before.path().join(&name), &text).expect("a record");
+            let is_summary = line.contains("\"kind\":\"summary\"");
+            is_summary && holds(&shown(before.path(), job, &["--run", &run.to_string()]))
+        })
+    }
+}
+
+/// What `sw-bpf show` says of a job by these records.
+fn shown(records: &Path, job: JobId, more: &[&str]) -> String {
+    let id = job.to_string();
+    let mut command = sw_bpf(&["show", &id]);
+    let shown = output(command.args(more).arg("--records").arg(records));
+    assert!(shown.status.success(), "{shown:?}");
+    String::from_utf8(shown.stdout).expect("text")
 }
 
 /// [`LIMIT`] as it is here.

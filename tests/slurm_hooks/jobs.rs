@@ -17,18 +17,22 @@ fn the_output_of_a_job_ends_with_its_summary() {
     let scene = Scene::start();
     let script = "#!/bin/sh\necho before\nexec workload anon --size 300M --hold-ms 5\n";
     let (job, output) = scene.output_of(script, &["--mem=600M"], "COMPLETED");
-    assert_eq!(output, format!("before\n\n{}", scene.shown(job, &[])));
+    let is_told = |begin: &str, job, output: &str| {
+        let is_told = scene.is_shown(job, 0, |shown| output == format!("{begin}\n{shown}"));
+        assert!(is_told, "{output}");
+    };
+    is_told("before\n", job, &output);
     assert_eq!(scene.hooks.told(), [""; 0]);
     assert_whole(&scene.agent.summary(job), 300);
 
     // A job of a moment, and one whose output has a name of its own.
     let (job, output) = scene.output_of("#!/bin/sh\n", &["--mem=100M"], "COMPLETED");
-    assert_eq!(output, format!("\n{}", scene.shown(job, &[])));
+    is_told("", job, &output);
     let own = ["--mem=100M", "--output=my out.txt"];
     let (job, output) = scene.output_of("#!/bin/sh\necho there\n", &own, "COMPLETED");
     assert_eq!(output, "", "in another file");
     let own = std::fs::read_to_string(scene.slurm.dir("work").join("my out.txt")).expect("its output");
-    assert_eq!(own, format!("there\n\n{}", scene.shown(job, &[])));
+    is_told("there\n", job, &own);
     assert_eq!(scene.hooks.told(), [""; 0]);
 }
 
@@ -83,10 +87,8 @@ fn a_job_that_is_ended_has_its_summary() {
     assert_eq!(scene.slurm.wait_end(job), "CANCELLED");
     scene.wait_for_epilog();
     let output = scene.slurm.output(job);
-    assert!(
-        output.ends_with(&format!("\n{}", scene.shown(job, &[]))),
-        "{output}"
-    );
+    let ends_so = |shown: &str| output.ends_with(&format!("\n{shown}"));
+    assert!(scene.is_shown(job, 0, ends_so), "{output}");
     assert_whole(&scene.agent.summary(job), 50);
 
     let script = "#!/bin/sh\nexec workload anon --size 400M\n";
@@ -121,15 +123,13 @@ fn a_requeued_job_has_a_summary_of_each_run() {
     assert_eq!(scene.slurm.wait_end(job), "COMPLETED");
     scene.wait_for_epilog();
     assert_whole(&scene.agent.summary(job), 30);
-    let first = scene.shown(job, &["--run", "1"]);
     let json: Value = serde_json::from_str(&scene.shown(job, &["--run", "1", "--json"])).expect("JSON");
     assert_whole(&json, 90);
     let output = scene.slurm.output(job);
-    assert!(output.contains(&format!("\n{first}")), "{output}");
-    assert!(
-        output.ends_with(&format!("\n{}", scene.shown(job, &[]))),
-        "{output}"
-    );
+    let has_first = |shown: &str| output.contains(&format!("\n{shown}"));
+    assert!(scene.is_shown(job, 1, has_first), "{output}");
+    let ends_so = |shown: &str| output.ends_with(&format!("\n{shown}"));
+    assert!(scene.is_shown(job, 0, ends_so), "{output}");
 }
 
 /// Slurm keeps the line as it is.
