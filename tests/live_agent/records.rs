@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use support::command::{failure, output, sw_bpf};
 use support::measure::{MIB, cgroup_below, own_cgroup, wait_until};
 use support::need_bpf;
@@ -361,9 +362,15 @@ fn summaries_wait_for_a_directory_that_is_gone() {
     });
     job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
     job.remove();
-    // Some looks later.
-    std::thread::sleep(Duration::from_secs(3));
-    fs::remove_file(&jobs).expect("a file");
+    // Some looks later. Nor is one that others can write to of use.
+    std::thread::sleep(Duration::from_secs(2));
+    let wide = node.dir("wide");
+    fs::create_dir(&wide).expect("a directory");
+    fs::set_permissions(&wide, fs::Permissions::from_mode(0o777)).expect("changed");
+    renameat_with(CWD, &wide, CWD, &jobs, RenameFlags::EXCHANGE).expect("exchanged");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(fs::read_dir(&jobs).expect("listed").count(), 0);
+    fs::set_permissions(&jobs, fs::Permissions::from_mode(0o711)).expect("changed");
     let summary = node.summary("cgroup-gone");
     check_peak(&summary, 40 * MIB);
     assert!(summary.coverage.from_start);

@@ -34,7 +34,7 @@ const PART: Duration = Duration::from_millis(20);
 const SHARE: u32 = 5;
 /// How long an answer may take, which its client waits for: less than `client::PATIENCE_OF_RECORDS`.
 const PATIENCE: Duration = Duration::from_secs(100);
-/// Memory for what records tell in short: of some 40,000.
+/// Memory for what records tell in short: of some 38,000.
 const INDEX: usize = 32 << 20;
 
 /// The directory of records.
