@@ -85,3 +85,59 @@ impl Jobs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::value::RawValue;
+
+    use super::{super::lines::Lines, *};
+    use crate::verb::agent::{jobs::lines::Unwritten, state::States};
+
+    fn text(number: u32) -> Box<RawValue> {
+        RawValue::from_string(number.to_string()).expect("JSON")
+    }
+
+    #[test]
+    fn what_is_to_be_written_waits_for_a_directory() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let path = temp.path().join("jobs");
+        let states = States::open(temp.path().join("states")).expect("made");
+        let mut place = Place::open(&path).expect("made");
+        let mut unwritten = Unwritten::default();
+        fs::remove_dir(&path).expect("empty");
+        fs::write(&path, "in its place").expect("written");
+        assert!(!place.find() && place.dir().is_none());
+        unwritten.wait(7, Lines::of("7".into(), None), text(1));
+        assert!(unwritten.write(&place, &states).is_empty());
+        fs::remove_file(&path).expect("there");
+        assert!(place.find() && place.dir().is_some());
+        assert!(!place.find(), "it is found once");
+        let mut written = unwritten.write(&place, &states);
+        let (cgroup_id, lines) = written.pop().expect("written");
+        assert_eq!((cgroup_id, unwritten.count()), (7, 0));
+        // What comes later goes to the same record, though its name is another's by then.
+        let mut next = Unwritten::default();
+        next.wait(8, Lines::of("7".into(), None), text(2));
+        assert_eq!(next.write(&place, &states).len(), 1);
+        unwritten.wait(7, lines, text(3));
+        assert_eq!(unwritten.write(&place, &states).len(), 1);
+        let read = |name: &str| fs::read_to_string(path.join(name)).expect("there");
+        assert_eq!(
+            (read("7.1.jsonl"), read("7.jsonl")),
+            ("1\n3\n".into(), "2\n".into())
+        );
+    }
+
+    #[test]
+    fn one_that_waits_is_taken_back_alone() {
+        let mut unwritten = Unwritten::default();
+        for id in [7, 8] {
+            unwritten.wait(id, Lines::of(id.to_string(), None), text(1));
+        }
+        assert!(unwritten.take(9).is_none());
+        let taken = unwritten.take(7).expect("there");
+        assert_eq!((taken.job.as_str(), unwritten.count()), ("7", 1));
+    }
+}
