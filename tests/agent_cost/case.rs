@@ -45,6 +45,8 @@ pub struct Measured {
     pub old: f64,
     /// Bytes of records a minute, in the two windows.
     pub record_bytes: [f64; 2],
+    /// What is kept for the next agent, in bytes, at the end.
+    pub saved_bytes: u64,
     /// At the end.
     pub memory: Usage,
 }
@@ -77,6 +79,7 @@ impl Case {
             young: young.0,
             old: old.0,
             record_bytes: [young.1, old.1],
+            saved_bytes: node.saved_bytes()?,
             memory: node.usage()?,
         })
     }

@@ -102,21 +102,24 @@ impl Node {
 
     /// How many records there are.
     pub fn records(&self) -> Result<usize> {
-        Ok(self.files()?.len())
+        Ok(self.files("jobs")?.len())
     }
 
     /// How long they are together.
     pub fn record_bytes(&self) -> Result<u64> {
-        Ok(self.files()?.into_iter().sum())
+        Ok(self.files("jobs")?.into_iter().sum())
     }
 
-    /// The length of each.
-    fn files(&self) -> Result<Vec<u64>> {
-        let entries = fs::read_dir(self.path("jobs")).context("list the records")?;
-        entries
-            .map(|entry| Ok(entry?.metadata()?.len()))
-            .collect::<std::io::Result<_>>()
-            .context("look at the records")
+    /// What it keeps for the next agent, in bytes.
+    pub fn saved_bytes(&self) -> Result<u64> {
+        Ok(self.files("run/jobs")?.into_iter().sum())
+    }
+
+    /// The length of each file in one of its directories, as far as they do not go meanwhile.
+    fn files(&self, name: &str) -> Result<Vec<u64>> {
+        let entries = fs::read_dir(self.path(name)).with_context(|| format!("list {name}"))?;
+        let lengths = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));
+        Ok(lengths.collect())
     }
 }
 

@@ -20,8 +20,8 @@ pub fn markdown(machine: &str, window: Duration, age: Duration, measured: &[Meas
     let aims: String = measured.iter().filter_map(aim_line).collect();
     format!(
         "Measured in windows of {} s, from the birth of all jobs at once on, and {} s after it, on: {machine}.\n\n\
-         | Jobs | Cgroups | CPU at first | Later | By that without jobs | Resident | At most | Maps in the kernel | Records a minute at first | Later |\n\
-         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{lines}\n\
+         | Jobs | Cgroups | CPU at first | Later | By that without jobs | Resident | At most | Maps in the kernel | On `/run` | Records a minute at first | Later |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{lines}\n\
          | Jobs | Aim | Later | Resident | Met |\n|---:|---|---:|---:|---|\n{aims}",
         window.as_secs(),
         age.as_secs(),
@@ -32,7 +32,7 @@ fn line(case: &Measured, floor: f64) -> String {
     let [young, old] = case.record_bytes;
     let ratio = if floor > 0.0 { case.old / floor } else { f64::NAN };
     format!(
-        "| {} | {} | {} | {} | {ratio:.1} x | {} | {} | {} | {} | {} |\n",
+        "| {} | {} | {} | {} | {ratio:.1} x | {} | {} | {} | {} | {} | {} |\n",
         case.jobs,
         case.cgroups,
         percent(case.young),
@@ -40,6 +40,7 @@ fn line(case: &Measured, floor: f64) -> String {
         mib(case.memory.rss as f64),
         mib(case.memory.highest_rss as f64),
         mib(case.memory.maps as f64),
+        mib(case.saved_bytes as f64),
         mib(young),
         mib(old),
     )
