@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::command::{output, told};
 use support::need_bpf;
 use support::pace::fewer;
-use swbpf::record::{Dir, Writer};
+use swbpf::record::{Dir, Run, Writer};
 use swbpf::snapshot::{JobState, Listing, Snapshot};
 
 use super::abuse::{OTHER_USER, check_service, quiet};
@@ -24,7 +24,7 @@ const BESIDE: f64 = 0.1;
 
 /// The record of a job of this raw id, as that of `like` is, which a user may read.
 fn copy(dir: &Dir, like: &Snapshot, id: u32, uid: u32) {
-    let mut writer = Writer::begin(dir, &id.to_string()).expect("a record");
+    let mut writer = Writer::begin(dir, &id.to_string(), Run::Latest).expect("a record");
     writer.append(like).expect("written");
     writer.let_read(uid).expect("an access control list");
 }

@@ -2,13 +2,14 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io, iter,
     os::{
         fd::OwnedFd,
         unix::fs::{DirBuilderExt, MetadataExt},
     },
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
 };
 
 use anyhow::anyhow;
@@ -16,6 +17,7 @@ use rustix::{
     fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, stat, statat},
     io::Errno,
 };
+use serde::{Deserialize, Serialize};
 
 use super::RecordName;
 use crate::error::{Error, way_to_own_directory};
@@ -24,6 +26,34 @@ use crate::error::{Error, way_to_own_directory};
 const MOST_EARLIER: u32 = 100;
 /// Others may go through the directory, to a file that they know the name of, and not list it.
 const DIR_MODE: u32 = 0o711;
+
+/// Which run of its job a record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// The latest.
+    Latest,
+    /// One after which another has begun.
+    Earlier,
+}
+
+/// Which file something was, by whatever name: the number of one that was removed is soon that of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileId {
+    inode: u64,
+    /// Where the file system tells it.
+    made: Option<SystemTime>,
+}
+
+impl FileId {
+    /// That of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            inode: metadata.ino(),
+            made: metadata.created().ok(),
+        })
+    }
+}
 
 /// A directory of records that only this user can write to.
 #[derive(Debug, Clone)]
@@ -97,21 +127,46 @@ impl Dir {
         self.path.join(name)
     }
 
-    /// A new file for the latest run of `job`, to be appended to, that only this user can read. What is left of an earlier run
-    /// of that job keeps a name of its own.
-    pub fn create(&self, job: &str) -> io::Result<File> {
-        let name = RecordName::latest(job).file();
+    /// A new file for a run of `job`, to be appended to, that only this user can read, and its name. What is left of an earlier
+    /// run of that job keeps a name of its own; an earlier run itself gets one.
+    pub fn create(&self, job: &str, run: Run) -> io::Result<(String, File)> {
+        let latest = RecordName::latest(job).file();
         let _names = self.names();
-        self.set_aside(job, &name)?;
-        self.open_file(&name, OFlags::CREATE | OFlags::EXCL)
+        let name = match run {
+            Run::Latest => {
+                self.set_aside(job, &latest)?;
+                latest
+            }
+            Run::Earlier => self.free_name(job),
+        };
+        let file = self.open_file(&name, OFlags::CREATE | OFlags::EXCL)?;
+        Ok((name, file))
     }
 
-    /// A file that is there, to be appended to, and whether its last line has no end.
-    pub fn resume(&self, name: &str) -> io::Result<(File, bool)> {
+    /// The file that was `id` when it had this name, whatever its name has become, to be appended to: that, and whether its last
+    /// line has no end.
+    pub fn resume(&self, name: &str, id: Option<FileId>) -> io::Result<(String, File, bool)> {
         // It comes from a file, and could lead elsewhere.
-        if RecordName::of_file(name).is_none() {
+        let Some(RecordName { job, .. }) = RecordName::of_file(name) else {
             return Err(io::Error::other("it is no name of a record"));
+        };
+        let _names = self.names();
+        let others = earlier(&job).filter(|name| self.has(name));
+        let mut failure = Errno::NOENT.into();
+        for candidate in iter::once(name.to_owned()).chain(others) {
+            match self.open_plain(&candidate) {
+                Ok((file, is_torn)) if id.is_none_or(|id| FileId::of(&file).is_ok_and(|is| is == id)) => {
+                    return Ok((candidate, file, is_torn));
+                }
+                Ok(_) => {}
+                Err(error) if candidate == name => failure = error,
+                Err(_) => {}
+            }
         }
+        Err(failure)
+    }
+
+    fn open_plain(&self, name: &str) -> io::Result<(File, bool)> {
         let file = self.open_file(name, OFlags::empty())?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.nlink() != 1 {
@@ -140,18 +195,29 @@ impl Dir {
         if !self.has(name) {
             return Ok(());
         }
-        let name_of = |run| {
-            let job = job.to_owned();
-            RecordName { job, run }.file()
-        };
-        let aside = (1..MOST_EARLIER).map(name_of).find(|name| !self.has(name));
-        let aside = aside.unwrap_or_else(|| name_of(MOST_EARLIER));
-        Ok(renameat(&self.fd, name, &self.fd, aside)?)
+        Ok(renameat(&self.fd, name, &self.fd, self.free_name(job))?)
+    }
+
+    /// The first name of an earlier run of `job` that no file has, else the last one.
+    fn free_name(&self, job: &str) -> String {
+        let mut names = earlier(job);
+        let free = names.find(|name| !self.has(name));
+        free.unwrap_or_else(|| name_of(job, MOST_EARLIER))
     }
 
     fn has(&self, name: &str) -> bool {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
+}
+
+/// Names of the records of earlier runs of `job`.
+fn earlier(job: &str) -> impl Iterator<Item = String> {
+    (1..=MOST_EARLIER).map(move |run| name_of(job, run))
+}
+
+fn name_of(job: &str, run: u32) -> String {
+    let job = job.to_owned();
+    RecordName { job, run }.file()
 }
 
 #[cfg(test)]
@@ -165,7 +231,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("a directory");
         let dir = Dir::open(&temp.path().join("jobs")).expect("made");
         for text in ["first\n", "second\n", "torn"] {
-            let mut file = dir.create("7").expect("a file");
+            let (_, mut file) = dir.create("7", Run::Latest).expect("a file");
             file.write_all(text.as_bytes()).expect("written");
         }
         let text = |name: &str| fs::read_to_string(dir.path_of(name)).expect("there");
@@ -173,8 +239,28 @@ mod tests {
             (text("7.1.jsonl"), text("7.2.jsonl")),
             ("first\n".to_owned(), "second\n".to_owned())
         );
-        assert!(dir.resume("7.jsonl").expect("there").1);
-        assert!(!dir.resume("7.1.jsonl").expect("there").1);
+        assert!(dir.resume("7.jsonl", None).expect("there").2);
+        assert!(!dir.resume("7.1.jsonl", None).expect("there").2);
+    }
+
+    #[test]
+    fn a_record_is_the_same_file_whatever_its_name_becomes() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let dir = Dir::open(&temp.path().join("jobs")).expect("made");
+        let begin = |run| {
+            let (name, file) = dir.create("7", run).expect("a file");
+            (name, FileId::of(&file).expect("open"))
+        };
+        let (first, second) = (begin(Run::Latest), begin(Run::Latest));
+        let resumed = |id| dir.resume("7.jsonl", Some(id)).map(|(name, ..)| name);
+        assert_eq!(resumed(first.1).expect("there"), "7.1.jsonl");
+        assert_eq!(resumed(second.1).expect("there"), "7.jsonl");
+        // One that has no record yet, and is not the latest, leaves that its name.
+        assert_eq!(begin(Run::Earlier).0, "7.2.jsonl");
+        assert_eq!(resumed(second.1).expect("there"), "7.jsonl");
+        fs::remove_file(dir.path_of("7.1.jsonl")).expect("there");
+        let gone = resumed(first.1).expect_err("gone");
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
@@ -183,8 +269,8 @@ mod tests {
         let dir = Dir::open(temp.path()).expect("there");
         fs::write(temp.path().join("target"), "kept").expect("written");
         std::os::unix::fs::symlink("target", temp.path().join("8.jsonl")).expect("linked");
-        assert!(dir.resume("8.jsonl").is_err());
-        let mut file = dir.create("8").expect("the link is set aside");
+        assert!(dir.resume("8.jsonl", None).is_err());
+        let (_, mut file) = { dir.create("8", Run::Latest) }.expect("the link is set aside");
         file.write_all(b"new").expect("written");
         assert_eq!(
             fs::read_to_string(temp.path().join("target")).expect("there"),

@@ -126,7 +126,7 @@ mod tests {
         process::Command,
     };
 
-    use super::*;
+    use super::{super::Run, *};
 
     const DAY: Duration = Duration::from_hours(24);
     const KIB: u64 = 1 << 10;
@@ -231,7 +231,7 @@ mod tests {
         let scene = Scene::new();
         scene.file("1.jsonl", 4, 9);
         let seen = scene.dir.seen().expect("listed");
-        drop(scene.dir.create("1").expect("a file"));
+        drop(scene.dir.create("1", Run::Latest).expect("a file"));
         assert!(!scene.dir.remove(&seen[0]).expect("looked at"));
         assert_eq!(scene.there(), ["1.1.jsonl", "1.jsonl"]);
         // So does one that was written to.

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Dir, RecordName, acl};
+use super::{Dir, FileId, RecordName, Run, acl};
 use crate::{error::Error, out::json};
 
 /// A file that grows by whole lines. What cannot be written is tried anew with the next line, which has all that the one
@@ -36,26 +36,39 @@ impl Writer {
         }
     }
 
-    /// Begins a record of `job`, which only this user may read.
-    pub fn begin(dir: &Dir, job: &str) -> Result<Self, Error> {
-        let path = dir.path_of(&RecordName::latest(job).file());
-        match dir.create(job) {
-            Ok(file) => Ok(Self {
-                path,
+    /// Begins a record of a run of `job`, which only this user may read.
+    pub fn begin(dir: &Dir, job: &str, run: Run) -> Result<Self, Error> {
+        match dir.create(job, run) {
+            Ok((name, file)) => Ok(Self {
+                path: dir.path_of(&name),
                 file,
                 is_torn: false,
             }),
-            Err(source) => Err(Error::Output { path, source }),
+            Err(source) => Err(Error::Output {
+                path: dir.path_of(&RecordName::latest(job).file()),
+                source,
+            }),
         }
     }
 
-    /// Goes on with the record in the file of this name.
-    pub fn resume(dir: &Dir, name: &str) -> Result<Self, Error> {
-        let path = dir.path_of(name);
-        match dir.resume(name) {
-            Ok((file, is_torn)) => Ok(Self { path, file, is_torn }),
-            Err(source) => Err(Error::Output { path, source }),
+    /// Goes on with the record in the file that was `id` when it had this name.
+    pub fn resume(dir: &Dir, name: &str, id: Option<FileId>) -> Result<Self, Error> {
+        match dir.resume(name, id) {
+            Ok((name, file, is_torn)) => Ok(Self {
+                path: dir.path_of(&name),
+                file,
+                is_torn,
+            }),
+            Err(source) => Err(Error::Output {
+                path: dir.path_of(name),
+                source,
+            }),
         }
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> Option<FileId> {
+        FileId::of(&self.file).ok()
     }
 
     /// The name of its file.

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use swbpf::out::{json, text};
-use swbpf::record::{Dir, Writer};
+use swbpf::record::{Dir, Run, Writer};
 use swbpf::snapshot::{Kind, Snapshot};
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ impl Scene {
 
     /// Writes a record of these lines.
     fn record(&self, job: &str, lines: &[Snapshot]) -> Writer {
-        let mut writer = Writer::begin(&self.dir, job).expect("a record");
+        let mut writer = Writer::begin(&self.dir, job, Run::Latest).expect("a record");
         for line in lines {
             writer.append(line).expect("written");
         }

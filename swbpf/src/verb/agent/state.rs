@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{error::Error, job::kernfile, verb::meter::Saved};
+use crate::{error::Error, job::kernfile, record::FileId, verb::meter::Saved};
 
 /// Longest file: a job of many steps has some hundred kilobytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -31,8 +31,13 @@ pub struct Left<What> {
 pub struct Lines {
     /// Id of the job.
     pub job: String,
-    /// Name of the file of its record, where it could be made.
+    /// Name that the file of its record had when it was last opened, where it could be made.
     pub record: Option<String>,
+    /// Which file that is.
+    pub file: Option<FileId>,
+    /// Whether another run of the job has begun since.
+    #[serde(default)]
+    pub is_earlier: bool,
     /// Who may read it besides root.
     pub reader: Option<u32>,
 }

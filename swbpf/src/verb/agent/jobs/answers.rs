@@ -152,7 +152,12 @@ impl Jobs {
                 Match::None => {}
             }
         }
-        match if found.is_empty() { parts } else { found }[..] {
+        let mut found = if found.is_empty() { parts } else { found };
+        if found.len() > 1 {
+            // Runs before it have ended, and are still to be looked at.
+            found.retain(|slot| { self.by_slot.get(slot) }.is_some_and(|job| !job.meter.is_told_removed()));
+        }
+        match found[..] {
             [slot] => Ok(slot),
             [] => Err(absent()),
             [..] => Err(Refusal::new(

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::files::Place;
 use crate::{
     error::Error,
-    record::{Dir, Writer},
+    record::{Dir, FileId, Run, Writer},
     snapshot::Snapshot,
     verb::agent::{
         note,
@@ -45,8 +45,11 @@ pub struct Lines {
     /// Who may read them besides root.
     reader: Option<u32>,
     writer: Option<Writer>,
-    /// Name of the file of the record, once there is one.
+    /// Name of the file of the record when it was opened, once there is one.
     begun: Option<String>,
+    /// Which file that is.
+    file: Option<FileId>,
+    run: Run,
     writing: Failing,
 }
 
@@ -58,6 +61,8 @@ impl Lines {
             reader: reader.filter(|uid| *uid != 0),
             writer: None,
             begun: None,
+            file: None,
+            run: Run::Latest,
             writing: Failing::default(),
         }
     }
@@ -66,6 +71,12 @@ impl Lines {
     pub fn resume(left: state::Lines) -> Self {
         Self {
             begun: left.record,
+            file: left.file,
+            run: if left.is_earlier {
+                Run::Earlier
+            } else {
+                Run::Latest
+            },
             ..Self::of(left.job, left.reader)
         }
     }
@@ -75,6 +86,8 @@ impl Lines {
         state::Lines {
             job: self.job.clone(),
             record: self.begun.clone(),
+            file: self.file,
+            is_earlier: self.run == Run::Earlier,
             reader: self.reader,
         }
     }
@@ -105,6 +118,14 @@ impl Lines {
     pub fn begin_anew(&mut self) {
         self.writer = None;
         self.begun = None;
+        self.file = None;
+    }
+
+    /// A later run of a job has begun: where this is the same job, the name of the latest is that one's.
+    pub fn give_way_to(&mut self, job: &str) {
+        if self.job == job {
+            self.run = Run::Earlier;
+        }
     }
 
     /// Adds one. Where there is no record yet it is begun.
@@ -128,15 +149,20 @@ impl Lines {
     /// The record that was begun before, else a new one.
     fn open(&mut self, records: &Dir) -> Result<Writer, Error> {
         if let Some(name) = &self.begun {
-            match Writer::resume(records, name) {
+            match Writer::resume(records, name, self.file) {
                 Err(Error::Output { source, .. }) if is_lost(&source) => {}
-                opened => return opened,
+                Ok(writer) => {
+                    self.begun = Some(writer.name().to_owned());
+                    return Ok(writer);
+                }
+                failed => return failed,
             }
         }
-        let writer = Writer::begin(records, &self.job)?;
+        let writer = Writer::begin(records, &self.job, self.run)?;
         let let_read = self.reader.map_or(Ok(()), |reader| writer.let_read(reader));
         self.tell(let_read);
         self.begun = Some(writer.name().to_owned());
+        self.file = writer.id();
         Ok(writer)
     }
 
@@ -210,6 +236,12 @@ impl Unwritten {
     /// What was written of them before is elsewhere, or gone.
     pub fn begin_anew(&mut self) {
         self.0.iter_mut().for_each(|summary| summary.lines.begin_anew());
+    }
+
+    /// A run of a job has begun in this cgroup.
+    pub fn give_way_to(&mut self, job: &str, cgroup_id: u64) {
+        let before = { self.0.iter_mut() }.filter(|summary| summary.cgroup_id < cgroup_id);
+        before.for_each(|summary| summary.lines.give_way_to(job));
     }
 
     /// Takes one back; where it was to go.

@@ -21,7 +21,10 @@ impl Jobs {
         let begin_ns = self.windows.begin_ns(reader);
         let mut samples = Vec::with_capacity(self.by_slot.len());
         let mut unread = 0;
-        for job in self.by_slot.values_mut() {
+        // Of two runs of one job the one that goes on comes first: it counts.
+        let (gone, there): (Vec<_>, Vec<_>) =
+            { self.by_slot.values_mut() }.partition(|job| job.meter.is_told_removed());
+        for job in there.into_iter().chain(gone) {
             match told(job, reader, oldest, begin_ns) {
                 Ok(sample) => samples.push(sample),
                 // It may end at this moment; what is wrong for longer, the next look tells.

@@ -121,6 +121,13 @@ impl Late {
         lines.for_each(Lines::begin_anew);
     }
 
+    /// A run of a job has begun in this cgroup.
+    pub fn give_way_to(&mut self, job: &str, cgroup_id: u64) {
+        let before = { self.0.iter_mut() }.filter(|ended| ended.cgroup_id < cgroup_id);
+        let lines = before.filter_map(|ended| ended.lines.as_mut());
+        lines.for_each(|lines| lines.give_way_to(job));
+    }
+
     fn take(&mut self, cgroup_id: u64) -> Option<Ended> {
         let at = self.0.iter().position(|ended| ended.cgroup_id == cgroup_id)?;
         self.0.remove(at)

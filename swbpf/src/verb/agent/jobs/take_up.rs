@@ -72,6 +72,11 @@ impl Jobs {
                 _ => self.states.forget(cgroup_id),
             }
         }
+        let all = self.by_slot.values();
+        let all: Vec<_> = all.map(|job| (job.lines.job.clone(), job.cgroup_id)).collect();
+        for (name, cgroup_id) in all {
+            self.give_way_to(&name, cgroup_id);
+        }
         if is_taken_over {
             note(&taking_over(taken_over, ended));
         }
@@ -150,7 +155,9 @@ impl Jobs {
     /// The name of the record of a job, where no other that runs has it: two nodes may share this host, and two watched cgroups
     /// have children of one name.
     fn free_name(&self, name: String) -> String {
-        let is_taken = |name: &str| self.by_slot.values().any(|job| job.lines.job == name);
+        let running = { self.by_slot.values() }.filter(|job| !job.meter.is_told_removed());
+        let taken: BTreeSet<&str> = running.map(|job| job.lines.job.as_str()).collect();
+        let is_taken = |name: &str| taken.contains(name);
         if !is_taken(&name) {
             return name;
         }
@@ -161,6 +168,14 @@ impl Jobs {
         };
         let mut names = (2_u64..).map(|number| format!("{base}-{number}"));
         names.find(|name| !is_taken(name)).unwrap_or(base)
+    }
+
+    /// A run of a job has begun: those before it, which have ended, are earlier ones from then on. The kernel gives ids in their order.
+    fn give_way_to(&mut self, name: &str, cgroup_id: u64) {
+        let earlier = { self.by_slot.values_mut() }.filter(|job| job.cgroup_id < cgroup_id);
+        earlier.for_each(|job| job.lines.give_way_to(name));
+        self.unwritten.give_way_to(name, cgroup_id);
+        self.late.give_way_to(name, cgroup_id);
     }
 
     /// A target has a slot that is not measured yet.
@@ -197,6 +212,8 @@ impl Jobs {
             id,
         } = born;
         let cgroup_id = chosen.cgroup.id();
+        let name = self.free_name(name);
+        self.give_way_to(&name, cgroup_id);
         let method = Method {
             counting: Some(self.counting(slot)),
             probes: self.probes.clone(),
@@ -212,7 +229,7 @@ impl Jobs {
         let job = Job {
             meter,
             cgroup_id,
-            lines: Lines::of(self.free_name(name), uid),
+            lines: Lines::of(name, uid),
             pace: Pace::begin(Instant::now()),
             news: News::default(),
             has_news: false,
