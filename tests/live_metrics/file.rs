@@ -97,6 +97,7 @@ fn what_would_be_unsafe_is_refused() {
         (["--listen", "localhost:9417"], "127.0.0.1:9417"),
         (["--openmetrics", into_open.as_str()], "chmod 755"),
         (["--openmetrics", missing.as_str()], "No such file"),
+        (["--openmetrics", "/dev/null"], "no plain file"),
     ] {
         let output = node.command().args(options).output().expect("sw-bpf starts");
         let told = String::from_utf8_lossy(&output.stderr);

@@ -128,8 +128,8 @@ impl Metrics {
     }
 
     /// The agent ends.
-    pub fn leave(&self) {
-        if let Some(file) = &self.file {
+    pub fn leave(&mut self) {
+        if let Some(file) = &mut self.file {
             file.remove();
         }
     }
