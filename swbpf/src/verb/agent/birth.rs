@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::anyhow;
+
 use super::note;
 use crate::{
     error::Error,
@@ -82,6 +84,8 @@ impl Nests {
         for path in asked {
             nests.asked.push(Asked::of(hierarchies, path)?);
         }
+        let dirs: Vec<&Path> = nests.asked.iter().map(|asked| asked.dir.as_path()).collect();
+        refuse_nested(&dirs)?;
         Ok(nests)
     }
 
@@ -268,6 +272,22 @@ impl Asked {
     }
 }
 
+/// Refuses a watched cgroup below another: what is made in it is counted to the target of the upper one that it lies in.
+fn refuse_nested(dirs: &[&Path]) -> Result<(), Error> {
+    for below in dirs {
+        let above = { dirs.iter() }.find(|above| below != *above && below.starts_with(above));
+        if let Some(above) = above {
+            return Err(anyhow!(
+                "--watch {} lies below --watch {}, and a cgroup cannot be both recorded and watched: name one of them",
+                below.display(),
+                above.display()
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether a cgroup can be made at a path where there is none.
 fn is_below_a_cgroup(hierarchies: &Hierarchies, path: &Path) -> bool {
     let mut above = path.ancestors().skip(1);
@@ -353,4 +373,22 @@ fn search(dir: &Path, levels: u32, slurm_alone: bool, id: u64) -> Option<PathBuf
 /// The cgroups right below one.
 fn below(dir: &Path) -> impl Iterator<Item = Descendant> {
     subdirectories(dir).into_iter().flatten().take(MAX_LISTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watched_cgroup_below_another_is_refused() {
+        let [above, below, beside] = ["/c/w", "/c/w/a/in", "/c/win"].map(Path::new);
+        for dirs in [[above, below], [below, above]] {
+            let refusal = refuse_nested(&dirs).expect_err("refused").to_string();
+            assert!(
+                refusal.contains("/c/w/a/in lies below --watch /c/w,"),
+                "{refusal}"
+            );
+        }
+        assert!(refuse_nested(&[above, beside, above]).is_ok());
+    }
 }
