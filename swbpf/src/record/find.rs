@@ -1,6 +1,6 @@
 //! Which record is that of a job, by the ids that users know.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use super::{Brief, Index, Last, Match, Record, RecordName, Records, Walk};
 use crate::{
@@ -47,19 +47,17 @@ pub fn named(
         Recorded::Cgroup(name) => name.clone(),
     };
     match records.record(RecordName { job, run }) {
-        Ok(Some(record)) => Some(told(records, wanted, &record, user)),
-        Ok(None) if matches!(wanted, Recorded::Job(_)) => None,
-        Ok(None) => Some(Err(none(wanted, run))),
-        Err(error) => Some(Err(error)),
+        Ok(Some(record)) if record.is_for(user) => Some(told(wanted, &record)),
+        Err(error) if user.is_none() => Some(Err(error)),
+        // One that this user may not know of is as none, also by how long that takes to say.
+        _ if matches!(wanted, Recorded::Job(_)) => None,
+        _ => Some(Err(none(wanted, run))),
     }
 }
 
 /// What a record tells, to a user who may know.
-fn told(records: &Records, wanted: &Recorded, record: &Record, user: Option<u32>) -> Result<Found, Error> {
+fn told(wanted: &Recorded, record: &Record) -> Result<Found, Error> {
     let file = record.name.file();
-    if !record.is_for(user) {
-        return Err(denied(records.path().join(file)));
-    }
     match record.last() {
         Ok(last) => Ok(Found {
             name: record.name.clone(),
@@ -138,10 +136,11 @@ impl Search {
         };
         let records = self.walk.records();
         let record = RecordName::of_file(&one.file).map(|name| records.record(name));
-        match record.transpose()?.flatten() {
-            Some(record) => told(records, &self.wanted, &record, self.user),
-            // It has gone meanwhile.
-            None => Err(none(&self.wanted, self.run)),
+        match record {
+            Some(Ok(Some(record))) if record.is_for(self.user) => told(&self.wanted, &record),
+            Some(Err(error)) if self.user.is_none() => Err(error),
+            // It has gone meanwhile, or is another's by now.
+            _ => Err(none(&self.wanted, self.run)),
         }
     }
 }
@@ -157,15 +156,6 @@ fn several(wanted: &Recorded, mut found: Vec<Arc<Brief>>) -> Error {
     let mut candidates: Vec<String> = found.iter().take(MOST_CANDIDATES).map(shown).collect();
     candidates.sort_unstable();
     Error::JobSeveral { what, candidates }
-}
-
-/// That others may not read a record.
-fn denied(path: PathBuf) -> Error {
-    Error::RecordDenied {
-        action: "read",
-        path,
-        why: "only the job's user and root may".to_owned(),
-    }
 }
 
 fn none(wanted: &Recorded, run: u32) -> Error {

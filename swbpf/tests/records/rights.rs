@@ -101,6 +101,22 @@ fn on_behalf_of_a_user_no_other_record_is_told() {
     assert_eq!(told(0), ["7.jsonl", "77.jsonl", "8.jsonl"]);
     let find_as = |id: &str, user| find(&records, &id.parse().expect("an id"), 0, Some(user));
     assert!(find_as("7", ALICE).is_ok());
-    assert_eq!(find_as("7", BOB).expect_err("not his").exit_code(), 77);
+    // What is another's, and what is no plain file, is as what is not there.
+    let jobs = scene.temp.path().join("jobs");
+    std::fs::create_dir(jobs.join("9.jsonl")).expect("made");
+    std::fs::hard_link(jobs.join("8.jsonl"), jobs.join("10.jsonl")).expect("linked");
+    let without = |id: &str| {
+        find_as(id, BOB)
+            .expect_err("not his")
+            .to_string()
+            .replace(id, "ID")
+    };
+    for id in ["7", "9", "10"] {
+        assert_eq!(find_as(id, BOB).expect_err("not his").exit_code(), 67);
+        assert_eq!(without(id), without("4711"));
+    }
+    let of_root = find(&records, &"10".parse().expect("an id"), 0, None);
+    let told = of_root.expect_err("no plain file").to_string();
+    assert!(told.contains("it is no plain file"), "{told}");
     assert_eq!(find_as("70_7", ALICE).expect_err("not hers").exit_code(), 67);
 }

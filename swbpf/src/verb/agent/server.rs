@@ -11,6 +11,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::Path,
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,7 +22,7 @@ use rustix::{
 };
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::sleep,
 };
 
@@ -31,12 +32,14 @@ use crate::{
     wire::{Reason, Refusal},
 };
 pub use archive::Archive;
-use client::{attend, refuse};
+use client::{attend, turn_away};
 use doors::Doors;
 pub use peer::Peer;
 
 /// Questions that wait for the loop.
 const QUESTIONS: usize = 64;
+/// Those at one time who are told that there is no place for them, beside all who have one.
+const MOST_TURNED_AWAY: usize = 256;
 /// Pause after a connection that could not be taken, as where too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -52,6 +55,7 @@ pub fn open(path: &Path, admins: Option<u32>, archive: Archive) -> Result<Questi
         let desk = Desk {
             questions,
             archive: Rc::new(archive),
+            turns_away: Arc::new(Semaphore::new(MOST_TURNED_AWAY)),
         };
         loop {
             match listener.accept().await {
@@ -112,6 +116,8 @@ fn bind(path: &Path) -> Result<UnixListener, Error> {
 struct Desk {
     questions: mpsc::Sender<Question>,
     archive: Rc<Archive>,
+    /// One for each who is told that there is no place.
+    turns_away: Arc<Semaphore>,
 }
 
 /// Serves a client, each by itself: none waits for another.
@@ -129,8 +135,11 @@ fn let_in(mut stream: UnixStream, doors: &Rc<Doors>, admins: Option<u32>, desk: 
                 _ = leave => Ok(()),
             }
         } else {
+            let Ok(_turn) = desk.turns_away.try_acquire() else {
+                return;
+            };
             let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
-            refuse(&mut stream, busy).await
+            turn_away(&mut stream, busy).await
         };
     });
 }

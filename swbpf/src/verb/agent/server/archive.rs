@@ -100,8 +100,8 @@ impl Archive {
             )
         })?;
         let shown = Shown::new(self.dir.clone(), wanted, run, peer.sees());
-        self.make(shown, "name the raw id, as `sw-bpf list` tells it")
-            .await
+        let way = "name the raw id, as `sw-bpf list` tells it";
+        self.make(peer, shown, way).await
     }
 
     /// Which records there are; `running` are being written. The line of the answer.
@@ -124,11 +124,12 @@ impl Archive {
             running: Some(running),
         };
         let listed = Listed::new(self.dir.clone(), filter, view);
-        self.make(listed, "ask for less, as by --since").await
+        self.make(peer, listed, "ask for less, as by --since").await
     }
 
     /// Makes an answer, each part in its turn. `way` out is told to who would have to wait too long.
-    async fn make(&self, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
+    async fn make(&self, peer: &Peer, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
+        let refusal = |error| refusal(error, peer.sees());
         let asked = Instant::now();
         loop {
             // Whoever has waited longest comes first.
@@ -164,9 +165,11 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A record that is not there and one of somebody else are refused alike.
-fn refusal(error: Error) -> Refusal {
+/// Why `user` has no answer: who sees all is told the reason; to others a record that is not there, one that cannot be read and
+/// one of somebody else are alike.
+fn refusal(error: Error, user: Option<u32>) -> Refusal {
     match error {
+        Error::NoRecord { why, .. } if user.is_none() => Refusal::new(Reason::Absent, why),
         Error::NoRecord { .. } | Error::RecordDenied { .. } => Refusal::new(
             Reason::Absent,
             "it has not run on this host, its record was removed by age, or only another user may see it; `sw-bpf list` tells \
@@ -177,5 +180,25 @@ fn refusal(error: Error) -> Refusal {
             ..Refusal::new(Reason::Several, what)
         },
         error => Refusal::new(Reason::Failed, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sees_all_alone_is_told_why_a_record_tells_nothing() {
+        let damaged = || Error::NoRecord {
+            what: "7".to_owned(),
+            why: "7.jsonl: it has no whole line yet".to_owned(),
+        };
+        assert_eq!(
+            refusal(damaged(), None).message,
+            "7.jsonl: it has no whole line yet"
+        );
+        let of_other = refusal(damaged(), Some(7));
+        assert_eq!(of_other.reason, Reason::Absent);
+        assert!(!of_other.message.contains("7.jsonl"), "{}", of_other.message);
     }
 }

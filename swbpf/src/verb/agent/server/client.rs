@@ -25,6 +25,8 @@ use crate::{
 
 /// How long a request, and the taking of a part of an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one without a place may take to say what it wants.
+const HASTE: Duration = Duration::from_secs(1);
 /// What is written at once, bytes.
 const PART: usize = 64 << 10;
 /// What is read of a client that is refused, bytes.
@@ -93,8 +95,16 @@ pub async fn attend(stream: &mut UnixStream, peer: &Peer, desk: &Desk, place: &P
     }
 }
 
+/// Tells one who has no place why. What it wants is read first: left unread, the kernel would have it that the connection broke.
+pub async fn turn_away(stream: &mut UnixStream, refusal: Refusal) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut reader = BufReader::new(reader);
+    let _ = timeout(HASTE, wire::next_line(&mut reader, wire::MAX_REQUEST)).await;
+    refuse(&mut writer, refusal).await
+}
+
 /// Tells why there is no answer.
-pub async fn refuse(to: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
+async fn refuse(to: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
     write(to, &Answer::refused(refusal)).await
 }
 
@@ -231,4 +241,26 @@ async fn write_line(to: &mut (impl AsyncWrite + Unpin), mut line: Vec<u8>) -> io
         timeout(PATIENCE, to.write_all(part)).await??;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_has_no_place_is_told_so_once_it_has_asked() {
+        let (mut client, mut server) = UnixStream::pair().expect("a pair");
+        let busy = Refusal::new(Reason::Busy, "too many");
+        let asks = async {
+            // It is slower than the agent.
+            sleep(Duration::from_millis(100)).await;
+            client.write_all(b"{\"version\":1,\"ask\":\"list\"}\n").await?;
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.map(|_| answer)
+        };
+        let turned = async move { turn_away(&mut server, busy).await };
+        let (turned, answer) = tokio::join!(turned, asks);
+        turned.expect("told");
+        assert!(answer.expect("no broken pipe").contains("too many"));
+    }
 }
