@@ -7,6 +7,7 @@ mod kills;
 mod node;
 mod records;
 mod rights;
+mod runs;
 mod service;
 mod socket;
 mod survives;

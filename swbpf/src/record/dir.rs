@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::anyhow;
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, stat, statat},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, Stat, flock, fstat, open, openat, renameat, stat, statat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -79,15 +79,7 @@ impl Dir {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = open(path, flags, Mode::empty()).map_err(|error| output(error.into()))?;
         let found = fstat(&fd).map_err(|error| output(error.into()))?;
-        let own = rustix::process::geteuid().as_raw();
-        if (found.st_uid != own && found.st_uid != 0) || found.st_mode & 0o022 != 0 {
-            return Err(anyhow!(
-                "{} is not used for records: others can write to it: {}",
-                path.display(),
-                way_to_own_directory(path, found.st_mode, "711")
-            )
-            .into());
-        }
+        refuse_others(path, &found)?;
         Ok(Self {
             path: path.to_owned(),
             fd: Arc::new(fd),
@@ -158,9 +150,8 @@ impl Dir {
                 Ok((file, is_torn)) if id.is_none_or(|id| FileId::of(&file).is_ok_and(|is| is == id)) => {
                     return Ok((candidate, file, is_torn));
                 }
-                Ok(_) => {}
                 Err(error) if candidate == name => failure = error,
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         Err(failure)
@@ -208,6 +199,20 @@ impl Dir {
     fn has(&self, name: &str) -> bool {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
+}
+
+/// Refuses a directory that others can write to.
+pub fn refuse_others(path: &Path, found: &Stat) -> Result<(), Error> {
+    let own = rustix::process::geteuid().as_raw();
+    if (found.st_uid != own && found.st_uid != 0) || found.st_mode & 0o022 != 0 {
+        return Err(anyhow!(
+            "{} is not used for records: others can write to it: {}",
+            path.display(),
+            way_to_own_directory(path, found.st_mode, "711")
+        )
+        .into());
+    }
+    Ok(())
 }
 
 /// Names of the records of earlier runs of `job`.

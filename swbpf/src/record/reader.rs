@@ -16,6 +16,7 @@ use rustix::{
 
 use super::{
     RecordName, acl,
+    dir::refuse_others,
     last::{Last, Untold, last},
 };
 use crate::{error::Error, out::escape};
@@ -62,6 +63,14 @@ impl Records {
             }),
             Err(error) => Err(unreadable(path, "open", error.into())),
         }
+    }
+
+    /// The same, where nobody else can write to it: what is in it can be told in the name of whoever wrote it.
+    pub fn open_own(path: &Path) -> Result<Self, Error> {
+        let records = Self::open(path)?;
+        let found = fstat(&*records.fd).map_err(|error| unreadable(path, "look at", error.into()))?;
+        refuse_others(path, &found)?;
+        Ok(records)
     }
 
     /// The directory.

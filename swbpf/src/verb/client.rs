@@ -274,8 +274,11 @@ pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Re
             "{NOTE}the agent has said nothing for {seconds} s: it is waited for, {minutes} minutes at most\n"
         )
     };
-    match patiently(try_begin(socket, ask, PATIENCE_OF_RECORDS), waits).await {
+    match patiently(try_while_busy(socket, ask), waits).await {
         Ok((read, _)) => Ok(Some(read)),
+        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy => {
+            Err(anyhow!("the agent is busy: {}", escape::head(&refusal.message, WORDS)).into())
+        }
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Absent => Err(Error::NoRecord {
             what: what.to_owned(),
             why: escape::head(&refusal.message, WORDS),
@@ -290,6 +293,19 @@ pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Re
         Err(silence) => {
             silence.tell(socket);
             Ok(None)
+        }
+    }
+}
+
+/// Asks for records, again as long as others are told first.
+async fn try_while_busy(socket: &Path, ask: Ask) -> Result<(Read, Conversation), Silence> {
+    let until = Instant::now() + PATIENCE_OF_RECORDS;
+    loop {
+        match try_begin(socket, ask.clone(), PATIENCE_OF_RECORDS).await {
+            Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy && Instant::now() < until => {
+                sleep(PAUSE).await;
+            }
+            begun => return begun,
         }
     }
 }

@@ -227,6 +227,30 @@ fn an_earlier_run_is_shown_by_its_number() {
     }
 }
 
+/// What `show` takes: whatever dots it has, and however long it is.
+#[test]
+fn a_name_is_listed_whole() {
+    let scene = Scene::new();
+    let mut watched = ended(7, BEFORE);
+    (watched.job, watched.job_id) = (None, None);
+    let names = [
+        "cgroup-w.slice",
+        "cgroup-w.service",
+        "cgroup-job-of-alice-2026.scope",
+    ];
+    for name in names {
+        scene.record(name, std::slice::from_ref(&watched));
+    }
+    let text = scene.answer(&["list"]);
+    for name in names {
+        assert!(text.lines().any(|line| line.trim() == name), "{name}: {text}");
+        assert!(scene.answer(&["show", name]).contains("Peak memory"), "{name}");
+    }
+    scene.record("8", &[ended(8, BEFORE)]);
+    let row = scene.answer(&["list"]);
+    assert!(row.lines().any(|line| line.starts_with("8  ")), "{row}");
+}
+
 #[test]
 fn what_was_asked_for_is_listed() {
     let scene = Scene::new();

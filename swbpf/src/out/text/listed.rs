@@ -58,12 +58,18 @@ fn row(page: &mut Page, cells: [&str; 8]) {
 }
 
 fn row_of(page: &mut Page, entry: &Entry) {
-    let stem = entry.record.split('.').next().unwrap_or_default();
-    let id = entry.job_id.as_deref().unwrap_or(stem);
-    let job = match entry.run {
+    let name = entry.record.strip_suffix(".jsonl").unwrap_or(&entry.record);
+    let name = name.strip_suffix(&format!(".{}", entry.run)).unwrap_or(name);
+    let id = entry.job_id.as_deref().unwrap_or(name);
+    let mut job = match entry.run {
         0 => id.to_owned(),
         run => format!("{id} #{run}"),
     };
+    // A name is told whole, since it is what `show` takes: in a line of its own where it is long.
+    if escape::head(&job, WIDTH).len() > JOB {
+        page.line(&escape::head(&job, WIDTH));
+        job.clear();
+    }
     let uid = entry.uid.map(|uid| uid.to_string());
     let user = entry.user.as_deref().or(uid.as_deref()).unwrap_or("-");
     // What is no moment is told as text.

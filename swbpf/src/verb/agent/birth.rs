@@ -82,7 +82,11 @@ impl Nests {
             ..Self::default()
         };
         for path in asked {
-            nests.asked.push(Asked::of(hierarchies, path)?);
+            let one = Asked::of(hierarchies, path)?;
+            // One that is named twice is watched once.
+            if { nests.asked.iter() }.all(|other| other.dir != one.dir) {
+                nests.asked.push(one);
+            }
         }
         let dirs: Vec<&Path> = nests.asked.iter().map(|asked| asked.dir.as_path()).collect();
         refuse_nested(&dirs)?;

@@ -41,7 +41,7 @@ impl<Asked: FnOnce() -> Filter> Listed<Asked> {
 impl<Asked: FnOnce() -> Filter + Send + 'static> Work for Listed<Asked> {
     fn go_on(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Error> {
         if let Some((filter, view)) = self.asked.take() {
-            let records = Records::open(&self.dir)?;
+            let records = Records::open_own(&self.dir)?;
             let max_bytes = wire::MAX_ANSWER as usize;
             self.list = Some(List::begin(records, filter(), view, max_bytes, index)?);
         }
@@ -88,7 +88,7 @@ impl Shown {
         let mut search = if let Some(search) = self.search.take() {
             search
         } else {
-            let records = Records::open(&self.dir)?;
+            let records = Records::open_own(&self.dir)?;
             if let Some(found) = named(&records, &self.wanted, self.run, self.user) {
                 return found.map(Some);
             }
