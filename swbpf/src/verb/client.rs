@@ -321,10 +321,16 @@ async fn try_begin(socket: &Path, ask: Ask, patience: Duration) -> Result<(Read,
         patience,
     };
     let request = wire::line(&Request::new(ask)).map_err(io::Error::from)?;
-    timeout(PATIENCE, conversation.stream.get_mut().write_all(&request)).await??;
-    match conversation.next_answer().await? {
-        Some(first) => Ok((first, conversation)),
-        None => Err(Silence::Broken("it ended".to_owned())),
+    let asked = timeout(PATIENCE, conversation.stream.get_mut().write_all(&request)).await?;
+    // Who is not let in may be told so before anything was asked.
+    let first = conversation.next_answer().await;
+    match first {
+        Ok(Some(first)) => Ok((first, conversation)),
+        Ok(None) => Err(asked
+            .err()
+            .map_or_else(|| Silence::Broken("it ended".to_owned()), Silence::from)),
+        Err(Silence::Broken(why)) => Err(asked.err().map_or(Silence::Broken(why), Silence::from)),
+        Err(silence) => Err(silence),
     }
 }
 

@@ -32,13 +32,13 @@ use crate::{
     wire::{Reason, Refusal},
 };
 pub use archive::Archive;
-use client::{attend, turn_away};
+use client::{attend, refuse, turn_away};
 use doors::Doors;
 pub use peer::Peer;
 
 /// Questions that wait for the loop.
 const QUESTIONS: usize = 64;
-/// Those at one time who are told that there is no place for them, beside all who have one.
+/// Those at one time whose request is read before they are told that there is no place for them, beside all who have one.
 const MOST_TURNED_AWAY: usize = 256;
 /// Pause after a connection that could not be taken, as where too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -116,7 +116,7 @@ fn bind(path: &Path) -> Result<UnixListener, Error> {
 struct Desk {
     questions: mpsc::Sender<Question>,
     archive: Rc<Archive>,
-    /// One for each who is told that there is no place.
+    /// One for each whose request is read although there is no place.
     turns_away: Arc<Semaphore>,
 }
 
@@ -135,11 +135,11 @@ fn let_in(mut stream: UnixStream, doors: &Rc<Doors>, admins: Option<u32>, desk: 
                 _ = leave => Ok(()),
             }
         } else {
-            let Ok(_turn) = desk.turns_away.try_acquire() else {
-                return;
-            };
             let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
-            turn_away(&mut stream, busy).await
+            match desk.turns_away.try_acquire() {
+                Ok(_turn) => turn_away(&mut stream, busy).await,
+                Err(_) => refuse(&mut stream, busy).await,
+            }
         };
     });
 }

@@ -104,7 +104,7 @@ pub async fn turn_away(stream: &mut UnixStream, refusal: Refusal) -> io::Result<
 }
 
 /// Tells why there is no answer.
-async fn refuse(to: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
+pub async fn refuse(to: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
     write(to, &Answer::refused(refusal)).await
 }
 
