@@ -301,7 +301,9 @@ pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Re
 async fn try_while_busy(socket: &Path, ask: Ask) -> Result<(Read, Conversation), Silence> {
     let until = Instant::now() + PATIENCE_OF_RECORDS;
     loop {
-        match try_begin(socket, ask.clone(), PATIENCE_OF_RECORDS).await {
+        // All tries together take no longer than one may.
+        let left = until.saturating_duration_since(Instant::now());
+        match try_begin(socket, ask.clone(), left).await {
             Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy && Instant::now() < until => {
                 sleep(PAUSE).await;
             }
