@@ -5,9 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use rustix::fs::Stat;
 
-use super::Brief;
+use super::{Brief, Records};
+use crate::error::Error;
 
 /// What the hash table takes for each record, beside the name and what the record tells.
 const OVERHEAD: usize = size_of::<(Box<str>, Kept)>() + 2 * size_of::<usize>() + 1;
@@ -28,9 +30,14 @@ struct Kept {
     brief: Arc<Brief>,
 }
 
+/// Names of files, each ended by a newline: whoever goes through them shares them.
+pub type Names = Arc<str>;
+
 /// Records in short, by the names of their files, as much of them as there is room for.
 #[derive(Debug)]
 pub struct Index {
+    /// The names in a directory, and what tells that they are the same.
+    names: Option<(Stamp, Names)>,
     kept: HashMap<Box<str>, Kept>,
     bytes: usize,
     max_bytes: usize,
@@ -57,6 +64,7 @@ impl Index {
     /// that are needed next give way to those that were needed last.
     pub fn new(max_bytes: usize) -> Self {
         Self {
+            names: None,
             kept: HashMap::new(),
             bytes: 0,
             max_bytes,
@@ -80,8 +88,22 @@ impl Index {
         }
     }
 
+    /// The names of the files of all records, and forgets what had another. A directory that has not changed is not read again.
+    pub fn names(&mut self, records: &Records) -> Result<Names, Error> {
+        let stamp = Stamp::of(&records.stat_own()?);
+        if let Some((_, names)) = self.names.as_ref().filter(|(then, _)| *then == stamp) {
+            return Ok(Arc::clone(names));
+        }
+        let names = Names::from(records.files()?);
+        self.keep_only(names.lines());
+        self.names = stamp
+            .is_sure(Timestamp::now().as_second())
+            .then(|| (stamp, Arc::clone(&names)));
+        Ok(names)
+    }
+
     /// Forgets all but those of these names.
-    pub fn keep_only<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
+    fn keep_only<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
         if self.kept.is_empty() {
             return;
         }
@@ -109,7 +131,7 @@ fn bytes_of(brief: &Brief) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, path::Path, time::Duration};
 
     use proptest::prelude::*;
     use rustix::fs::stat;
@@ -166,6 +188,24 @@ mod tests {
             index.keep(&brief("7.jsonl"), last, now);
             assert!(index.get("7.jsonl", last).is_none());
         }
+    }
+
+    #[test]
+    fn names_are_read_once_from_a_directory_that_has_not_changed() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let begin = |name: &str| fs::write(temp.path().join(name), "").expect("written");
+        begin("7.jsonl");
+        let records = Records::open(temp.path()).expect("there");
+        let mut index = Index::new(0);
+        let mut names = || index.names(&records).expect("read");
+        // It was changed a moment ago, and could be once more.
+        assert!(!Arc::ptr_eq(&names(), &names()));
+        std::thread::sleep(Duration::from_secs(FRESH_SECONDS as u64 + 1));
+        let first = names();
+        assert!(Arc::ptr_eq(&first, &names()));
+        assert_eq!(&*first, "7.jsonl\n");
+        begin("8.jsonl");
+        assert_eq!(names().lines().count(), 2);
     }
 
     proptest! {

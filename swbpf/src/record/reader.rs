@@ -68,8 +68,7 @@ impl Records {
     /// The same, where nobody else can write to it: what is in it can be told in the name of whoever wrote it.
     pub fn open_own(path: &Path) -> Result<Self, Error> {
         let records = Self::open(path)?;
-        let found = fstat(&*records.fd).map_err(|error| unreadable(path, "look at", error.into()))?;
-        refuse_others(path, &found)?;
+        refuse_others(path, &records.stat_own()?)?;
         Ok(records)
     }
 
@@ -78,20 +77,29 @@ impl Records {
         &self.path
     }
 
-    /// Names of the files of the records in it, in no order. What has another name, or is no file, is left out.
-    pub fn files(&self) -> Result<Vec<String>, Error> {
+    /// Names of the files of the records in it, in no order, each ended by a newline. What has another name, or is no file, is left
+    /// out.
+    pub fn files(&self) -> Result<String, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listed = openat(&self.fd, ".", flags, Mode::empty()).and_then(Dir::new);
         let listed = listed.map_err(|error| unreadable(&self.path, "list", error.into()))?;
-        let mut files = Vec::new();
+        let mut files = String::new();
         for entry in listed.take(MAX_ENTRIES) {
             let entry = entry.map_err(|error| unreadable(&self.path, "list", error.into()))?;
             let is_file = matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown);
             let file = entry.file_name().to_str().ok();
             let file = file.filter(|file| is_file && RecordName::of_file(file).is_some());
-            files.extend(file.map(str::to_owned));
+            if let Some(file) = file {
+                files.push_str(file);
+                files.push('\n');
+            }
         }
         Ok(files)
+    }
+
+    /// The directory as it is now.
+    pub fn stat_own(&self) -> Result<Stat, Error> {
+        fstat(&*self.fd).map_err(|error| unreadable(&self.path, "look at", error.into()))
     }
 
     /// A file as it is now; `None` where it has gone.

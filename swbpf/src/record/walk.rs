@@ -1,17 +1,23 @@
 //! All records of a directory, one after another, each read only where it has changed.
 
-use std::{collections::BTreeSet, sync::Arc, vec};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Brief, Index, RecordName, Records, index::Stamp, users::Names};
+use super::{
+    Brief, Index, RecordName, Records,
+    index::{Names as Files, Stamp},
+    users::Names,
+};
 use crate::error::Error;
 
 /// Goes through the records that were there at its begin.
 #[derive(Debug)]
 pub struct Walk {
     records: Records,
-    files: vec::IntoIter<String>,
+    files: Files,
+    /// How many bytes of them are behind it.
+    at: usize,
     /// Names of the files that are being written, where they are all known.
     running: Option<BTreeSet<String>>,
     users: Names,
@@ -24,11 +30,11 @@ impl Walk {
         running: Option<BTreeSet<String>>,
         index: &mut Index,
     ) -> Result<Self, Error> {
-        let files = records.files()?;
-        index.keep_only(files.iter().map(String::as_str));
+        let files = index.names(&records)?;
         Ok(Self {
             records,
-            files: files.into_iter(),
+            files,
+            at: 0,
             running,
             users: Names::default(),
         })
@@ -41,8 +47,10 @@ impl Walk {
 
     /// The next that was written to `since` then, or is being written; `None` where there is none any more.
     pub fn next(&mut self, index: &mut Index, since: Option<Timestamp>) -> Option<Arc<Brief>> {
+        let files = Arc::clone(&self.files);
         loop {
-            let file = self.files.next()?;
+            let (file, _) = files.get(self.at..)?.split_once('\n')?;
+            self.at += file.len() + 1;
             if let Some(brief) = self.brief(file, index, since) {
                 return Some(brief);
             }
@@ -50,9 +58,9 @@ impl Walk {
     }
 
     /// What a record tells; `None` where it has gone meanwhile, or is too old.
-    fn brief(&mut self, file: String, index: &mut Index, since: Option<Timestamp>) -> Option<Arc<Brief>> {
-        let is_running = self.running.as_ref().map(|running| running.contains(&file));
-        let stat = self.records.stat(&file)?;
+    fn brief(&mut self, file: &str, index: &mut Index, since: Option<Timestamp>) -> Option<Arc<Brief>> {
+        let is_running = self.running.as_ref().map(|running| running.contains(file));
+        let stat = self.records.stat(file)?;
         let is_old = |since: Timestamp| {
             let nanosecond = i32::try_from(stat.st_mtime_nsec).unwrap_or(0);
             Timestamp::new(stat.st_mtime, nanosecond).is_ok_and(|at| at < since)
@@ -61,14 +69,14 @@ impl Walk {
         if is_running != Some(true) && since.is_some_and(is_old) {
             return None;
         }
-        match index.get(&file, Stamp::of(&stat)) {
+        match index.get(file, Stamp::of(&stat)) {
             Some(brief) if brief.stands(is_running) => Some(Arc::clone(brief)),
             _ => self.read(file, is_running, index),
         }
     }
 
-    fn read(&mut self, file: String, is_running: Option<bool>, index: &mut Index) -> Option<Arc<Brief>> {
-        let name = RecordName::of_file(&file)?;
+    fn read(&mut self, file: &str, is_running: Option<bool>, index: &mut Index) -> Option<Arc<Brief>> {
+        let name = RecordName::of_file(file)?;
         let run = name.run;
         match self.records.record(name) {
             Ok(None) => None,
@@ -78,7 +86,7 @@ impl Walk {
                 index.keep(&brief, stamp, Timestamp::now().as_second());
                 Some(brief)
             }
-            Err(why) => Brief::unread(file, run, &why.to_string()).map(Arc::new),
+            Err(why) => Brief::unread(file.to_owned(), run, &why.to_string()).map(Arc::new),
         }
     }
 }

@@ -29,11 +29,11 @@ use tokio::{
 use super::jobs::Question;
 use crate::{
     error::{Error, way_to_own_directory},
-    wire::{Reason, Refusal},
+    wire::{self, Answer, Reason, Refusal},
 };
 pub use archive::Archive;
 use client::{attend, refuse, turn_away};
-use doors::Doors;
+use doors::{Doors, Stage};
 pub use peer::Peer;
 
 /// Questions that wait for the loop.
@@ -128,18 +128,30 @@ fn let_in(mut stream: UnixStream, doors: &Rc<Doors>, admins: Option<u32>, desk: 
     let place = doors.enter(peer.uid);
     let desk = desk.clone();
     tokio::task::spawn_local(async move {
-        // A client that has gone, is too slow, or has to leave, has no answer; nobody else has to know.
+        let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
+        // A client that has gone, or is too slow, has no answer; nobody else has to know.
         let _ = if let Some((place, leave)) = place {
             tokio::select! {
                 attended = attend(&mut stream, &peer, &desk, &place) => attended,
-                _ = leave => Ok(()),
+                stage = leave => {
+                    if stage.is_ok_and(|stage| stage < Stage::Asked) {
+                        send_off(&stream, busy);
+                    }
+                    Ok(())
+                }
             }
         } else {
-            let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
             match desk.turns_away.try_acquire() {
                 Ok(_turn) => turn_away(&mut stream, busy).await,
                 Err(_) => refuse(&mut stream, busy).await,
             }
         };
     });
+}
+
+/// Tells one who has to leave, and has had no part of an answer, why: at once or not at all.
+fn send_off(stream: &UnixStream, refusal: Refusal) {
+    if let Ok(line) = wire::line(&Answer::<()>::refused(refusal)) {
+        let _ = stream.try_write(&line);
+    }
 }

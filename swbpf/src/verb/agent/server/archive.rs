@@ -16,9 +16,16 @@ use std::{
 use anyhow::Context;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
-use tokio::{sync::Mutex, task::spawn_blocking, time::sleep};
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
-use super::Peer;
+use super::{
+    Peer,
+    doors::{Place, ROOT, Stage},
+};
 use crate::{
     error::Error,
     record::{Filter, Index, View, Whose},
@@ -34,6 +41,9 @@ const PART: Duration = Duration::from_millis(20);
 const SHARE: u32 = 5;
 /// How long an answer may take, which its client waits for: less than `client::PATIENCE_OF_RECORDS`.
 const PATIENCE: Duration = Duration::from_secs(100);
+/// Users beside root whose answers are made, or taken by them, at one time, where all records are gone through: each holds what it has
+/// found.
+const AT_ONCE: usize = 8;
 /// Memory for what records tell in short: of some 38,000.
 const INDEX: usize = 32 << 20;
 
@@ -43,6 +53,7 @@ pub struct Archive {
     desk: Arc<Mutex<Desk>>,
     /// Users who are being told.
     told: RefCell<BTreeSet<u32>>,
+    turns: Arc<Semaphore>,
 }
 
 /// What answers are made with, one part at a time.
@@ -52,14 +63,18 @@ struct Desk {
 }
 
 /// A user who is being told, as long as this value is there.
-pub struct Telling {
+pub struct Telling<'a> {
     archive: Rc<Archive>,
-    uid: u32,
+    peer: &'a Peer,
+    place: &'a Place,
+    asked: Instant,
+    /// Others may have it when this user has the answer.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Telling {
+impl Drop for Telling<'_> {
     fn drop(&mut self) {
-        self.archive.told.borrow_mut().remove(&self.uid);
+        self.archive.told.borrow_mut().remove(&self.peer.uid);
     }
 }
 
@@ -74,40 +89,46 @@ impl Archive {
             dir,
             desk: Arc::new(Mutex::new(desk)),
             told: RefCell::default(),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
     /// Begins to tell a user, one answer at a time: it may be long, and reading it slow.
-    pub fn tell(self: &Rc<Self>, peer: &Peer) -> Result<Telling, Refusal> {
+    pub fn tell<'a>(self: &Rc<Self>, peer: &'a Peer, place: &'a Place) -> Result<Telling<'a>, Refusal> {
         if !self.told.borrow_mut().insert(peer.uid) {
             return Err(Refusal::new(
                 Reason::Busy,
                 "another question of this user about records is being answered: wait for that",
             ));
         }
+        place.is_at(Stage::Waiting);
         Ok(Telling {
             archive: Rc::clone(self),
-            uid: peer.uid,
+            peer,
+            place,
+            asked: Instant::now(),
+            turn: None,
         })
     }
+}
 
+impl Telling<'_> {
     /// What the record of a job says: the line of the answer.
-    pub async fn show(&self, peer: &Peer, job: String, run: u32) -> Result<Vec<u8>, Refusal> {
+    pub async fn show(&mut self, job: String, run: u32) -> Result<Vec<u8>, Refusal> {
         let wanted = job.parse().map_err(|error| {
             Refusal::new(
                 Reason::Malformed,
                 format!("the request is not understood: {error}"),
             )
         })?;
-        let shown = Shown::new(self.dir.clone(), wanted, run, peer.sees());
+        let shown = Shown::new(self.archive.dir.clone(), wanted, run, self.peer.sees());
         let way = "name the raw id, as `sw-bpf list` tells it";
-        self.make(peer, shown, way).await
+        self.make(shown, way).await
     }
 
     /// Which records there are; `running` are being written. The line of the answer.
     pub async fn list(
-        &self,
-        peer: &Peer,
+        &mut self,
         since: Option<Timestamp>,
         user: Option<String>,
         state: Option<JobState>,
@@ -120,24 +141,32 @@ impl Archive {
             state,
         };
         let view = View {
-            user: peer.sees(),
+            user: self.peer.sees(),
             running: Some(running),
         };
-        let listed = Listed::new(self.dir.clone(), filter, view);
-        self.make(peer, listed, "ask for less, as by --since").await
+        let listed = Listed::new(self.archive.dir.clone(), filter, view);
+        self.make(listed, "ask for less, as by --since").await
     }
 
     /// Makes an answer, each part in its turn. `way` out is told to who would have to wait too long.
-    async fn make(&self, peer: &Peer, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
-        let refusal = |error| refusal(error, peer.sees());
-        let asked = Instant::now();
+    async fn make(&mut self, mut work: impl Work, way: &str) -> Result<Vec<u8>, Refusal> {
+        let refusal = |error| refusal(error, self.peer.sees());
+        let late = || {
+            let why = format!("the answer takes more than {} s", PATIENCE.as_secs());
+            Refusal::new(Reason::Busy, format!("{why}: {way}"))
+        };
         loop {
+            if work.is_long() && self.turn.is_none() && self.peer.uid != ROOT {
+                let turn = Arc::clone(&self.archive.turns).acquire_owned();
+                let left = PATIENCE.saturating_sub(self.asked.elapsed());
+                self.turn = timeout(left, turn).await.map_err(|_| late())?.ok();
+                self.place.is_at(Stage::Reading);
+            }
             // Whoever has waited longest comes first.
-            let mut desk = Arc::clone(&self.desk).lock_owned().await;
+            let mut desk = Arc::clone(&self.archive.desk).lock_owned().await;
             sleep(desk.debt.wait(Instant::now())).await;
-            if asked.elapsed() > PATIENCE {
-                let why = format!("the answer takes more than {} s", PATIENCE.as_secs());
-                return Err(Refusal::new(Reason::Busy, format!("{why}: {way}")));
+            if self.asked.elapsed() > PATIENCE {
+                return Err(late());
             }
             let part = spawn_blocking(move || {
                 let (begin, used) = (Instant::now(), cpu_time());
@@ -200,5 +229,34 @@ mod tests {
         let of_other = refusal(damaged(), Some(7));
         assert_eq!(of_other.reason, Reason::Absent);
         assert!(!of_other.message.contains("7.jsonl"), "{}", of_other.message);
+    }
+
+    #[tokio::test]
+    async fn so_many_users_are_told_of_all_records_at_one_time() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let archive = Rc::new(Archive::new(temp.path().to_owned()));
+        let doors = Rc::new(super::super::doors::Doors::default());
+        let guests = (ROOT..=AT_ONCE as u32 + 1).map(|uid| {
+            let (place, _) = doors.enter(uid).expect("a place");
+            (Peer::user(uid), place)
+        });
+        let guests: Vec<_> = guests.collect();
+        let telling = guests.iter().map(|(peer, place)| archive.tell(peer, place));
+        let telling: Result<Vec<Telling>, Refusal> = telling.collect();
+        let mut telling = telling.expect("one question each");
+        let mut last = telling.pop().expect("there");
+        let listed = async |telling: &mut Telling| {
+            let listed = telling.list(None, None, None, BTreeSet::new());
+            timeout(Duration::from_secs(1), listed).await
+        };
+        for one in telling.iter_mut().rev() {
+            listed(one).await.expect("root too").expect("told");
+        }
+        listed(&mut last).await.expect_err("it waits");
+        let named = last.show("cgroup-a".to_owned(), 0);
+        let absent = timeout(Duration::from_secs(1), named).await.expect("at once");
+        assert_eq!(absent.expect_err("none").reason, Reason::Absent);
+        drop(telling.pop());
+        listed(&mut last).await.expect("its turn").expect("told");
     }
 }

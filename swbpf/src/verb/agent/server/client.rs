@@ -15,7 +15,6 @@ use tokio::{
 
 use super::{
     Desk, Peer,
-    archive::Telling,
     doors::{Place, Stage},
 };
 use crate::{
@@ -25,6 +24,8 @@ use crate::{
 
 /// How long a request, and the taking of a part of an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the taking of all of an answer about records may take.
+const PATIENCE_WITH_ALL: Duration = Duration::from_secs(30);
 /// How long one without a place may take to say what it wants.
 const HASTE: Duration = Duration::from_secs(1);
 /// What is written at once, bytes.
@@ -133,25 +134,22 @@ impl Client<'_> {
             }
             Ask::Follow { target } => self.follow(target).await,
             Ask::Show { job, run } => {
-                let _telling = self.begin_telling()?;
-                let line = self.desk.archive.show(self.peer, job, run).await?;
-                Ok(write_line(&mut self.writer, line).await?)
+                let mut telling = self.desk.archive.tell(self.peer, self.place)?;
+                let line = telling.show(job, run).await?;
+                self.tell_of_records(line).await
             }
             Ask::List { since, user, state } => {
-                let _telling = self.begin_telling()?;
+                let mut telling = self.desk.archive.tell(self.peer, self.place)?;
                 let running = self.question(Wanted::Running).await?;
-                let line = { &self.desk.archive }
-                    .list(self.peer, since, user, state, running)
-                    .await?;
-                Ok(write_line(&mut self.writer, line).await?)
+                let line = telling.list(since, user, state, running).await?;
+                self.tell_of_records(line).await
             }
         }
     }
 
-    fn begin_telling(&self) -> Result<Telling, Refusal> {
-        let telling = self.desk.archive.tell(self.peer)?;
-        self.place.is_at(Stage::Reading);
-        Ok(telling)
+    /// Others may wait for their turn until this is taken.
+    async fn tell_of_records(&mut self, line: Vec<u8>) -> Result<(), Failure> {
+        Ok(timeout(PATIENCE_WITH_ALL, write_line(&mut self.writer, line)).await??)
     }
 
     async fn once(&mut self, target: Target, window_seconds: Option<f64>) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ const MOST_OF_ONE: usize = 64;
 const MOST: usize = 1024;
 
 /// Who has a place however many users there are.
-const ROOT: u32 = 0;
+pub const ROOT: u32 = 0;
 
 /// Who is in, in the order in which they came.
 #[derive(Debug, Default)]
@@ -29,9 +29,11 @@ struct Inside {
 pub enum Stage {
     /// It has said nothing that is understood.
     Silent,
+    /// It waits for its turn to be told of records.
+    Waiting,
     /// It has said what it wants.
     Asked,
-    /// Records are read for it, which goes on whether it is there or not: it stays. Of a user there is one.
+    /// Records are read for it, so few at one time that they need not leave: it stays.
     Reading,
 }
 
@@ -40,8 +42,8 @@ pub enum Stage {
 struct Guest {
     uid: u32,
     stage: Stage,
-    /// Dropped, it has to leave.
-    _stay: oneshot::Sender<()>,
+    /// Told how far it has come, it has to leave.
+    stay: oneshot::Sender<Stage>,
 }
 
 /// A place inside, free again when it is dropped.
@@ -51,8 +53,8 @@ pub struct Place {
     number: u64,
 }
 
-/// Ends when the place is given to somebody else.
-pub type Leave = oneshot::Receiver<()>;
+/// How far it has come, when the place is given to somebody else.
+pub type Leave = oneshot::Receiver<Stage>;
 
 impl Doors {
     /// Lets this user in, unless there are too many. Where all places are taken, somebody else has to leave for a user who has
@@ -65,7 +67,10 @@ impl Doors {
         }
         if inside.by_number.len() >= MOST && uid != ROOT {
             let leaves = inside.who_leaves_for(own)?;
-            inside.by_number.remove(&leaves);
+            if let Some(guest) = inside.by_number.remove(&leaves) {
+                // It may have gone just now.
+                let _ = guest.stay.send(guest.stage);
+            }
         }
         let number = inside.next;
         inside.next += 1;
@@ -75,7 +80,7 @@ impl Doors {
             Guest {
                 uid,
                 stage: Stage::Silent,
-                _stay: stay,
+                stay,
             },
         );
         let doors = Rc::clone(self);
@@ -89,7 +94,7 @@ impl Inside {
     }
 
     /// Who leaves for a user of so many: of the user with the most, where those are more by two at least, else of all, the one who has
-    /// said nothing for longest; where all of the former have, the one who came first. Root never does.
+    /// said nothing for longest, else has waited longest for its turn; of the former, else the one who came first. Root never does.
     fn who_leaves_for(&self, own: usize) -> Option<u64> {
         let may_leave = |guest: &Guest| guest.uid != ROOT && guest.stage != Stage::Reading;
         let others = || self.by_number.iter().filter(|(_, guest)| may_leave(guest));
@@ -100,7 +105,7 @@ impl Inside {
         let (most, uid) = by_uid.into_iter().map(|(uid, count)| (count, uid)).max()?;
         let is_of_most = |guest: &Guest| most > own + 1 && guest.uid == uid;
         others()
-            .filter(|(_, guest)| is_of_most(guest) || guest.stage == Stage::Silent)
+            .filter(|(_, guest)| is_of_most(guest) || guest.stage <= Stage::Waiting)
             .min_by_key(|(number, guest)| (!is_of_most(guest), guest.stage, **number))
             .map(|(number, _)| *number)
     }
@@ -128,7 +133,7 @@ mod tests {
     type Guests = Vec<(Place, Leave)>;
 
     fn has_to_leave((_, leave): &mut (Place, Leave)) -> bool {
-        leave.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+        leave.try_recv() != Err(oneshot::error::TryRecvError::Empty)
     }
 
     /// As many of this user as there may be.
@@ -196,6 +201,33 @@ mod tests {
         guests.extend(doors.enter(5001));
         assert!(doors.enter(5002).is_some());
         assert!(has_to_leave(&mut guests[MOST - 1]));
+    }
+
+    #[test]
+    fn who_waits_for_its_turn_keeps_no_newcomer_out() {
+        let doors = Rc::new(Doors::default());
+        let mut guests: Guests = (1..=MOST as u32).filter_map(|uid| doors.enter(uid)).collect();
+        for (number, (place, _)) in guests.iter().enumerate() {
+            place.is_at(match number {
+                0..16 => Stage::Reading,
+                16 => Stage::Asked,
+                _ => Stage::Waiting,
+            });
+        }
+        let newcomers = (5000..5010).map(|uid| doors.enter(uid).expect("a place"));
+        let newcomers: Guests = newcomers
+            .inspect(|(place, _)| place.is_at(Stage::Asked))
+            .collect();
+        assert_eq!(newcomers.len(), 10);
+        let left: Vec<_> = guests
+            .iter_mut()
+            .map(|(_, leave)| leave.try_recv().ok())
+            .collect();
+        let expected = (0..MOST).map(|number| (17..27).contains(&number).then_some(Stage::Waiting));
+        assert!(
+            left.into_iter().eq(expected),
+            "those who have waited longest, alone"
+        );
     }
 
     #[test]

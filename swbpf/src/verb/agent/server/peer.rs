@@ -30,6 +30,12 @@ impl Peer {
         })
     }
 
+    /// A user who sees the own jobs alone.
+    #[cfg(test)]
+    pub fn user(uid: u32) -> Self {
+        Self { uid, sees_all: false }
+    }
+
     /// Whose records it sees alone; `None`: those of all.
     pub fn sees(&self) -> Option<u32> {
         (!self.sees_all).then_some(self.uid)
@@ -95,10 +101,7 @@ mod tests {
 
     #[test]
     fn a_user_sees_the_own_jobs_alone() {
-        let user = Peer {
-            uid: 7,
-            sees_all: false,
-        };
+        let user = Peer::user(7);
         assert!(user.may_see(Some(7)));
         assert!(!user.may_see(Some(8)) && !user.may_see(Some(0)) && !user.may_see(None));
         let admin = Peer {

@@ -15,6 +15,9 @@ use crate::{
 
 /// An answer under way.
 pub trait Work: Send + 'static {
+    /// Whether all records are gone through from now on.
+    fn is_long(&self) -> bool;
+
     /// Goes on until the line of the answer is there, or it is time for others.
     fn go_on(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Error>;
 }
@@ -39,6 +42,10 @@ impl<Asked: FnOnce() -> Filter> Listed<Asked> {
 }
 
 impl<Asked: FnOnce() -> Filter + Send + 'static> Work for Listed<Asked> {
+    fn is_long(&self) -> bool {
+        true
+    }
+
     fn go_on(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Error> {
         if let Some((filter, view)) = self.asked.take() {
             let records = Records::open_own(&self.dir)?;
@@ -69,6 +76,8 @@ pub struct Shown {
     run: u32,
     /// Who asks; `None` sees all.
     user: Option<u32>,
+    /// Whether no record has its name.
+    has_no_name: bool,
     search: Option<Search>,
 }
 
@@ -80,6 +89,7 @@ impl Shown {
             wanted,
             run,
             user,
+            has_no_name: false,
             search: None,
         }
     }
@@ -89,8 +99,10 @@ impl Shown {
             search
         } else {
             let records = Records::open_own(&self.dir)?;
-            if let Some(found) = named(&records, &self.wanted, self.run, self.user) {
-                return found.map(Some);
+            if !self.has_no_name {
+                let found = named(&records, &self.wanted, self.run, self.user);
+                self.has_no_name = found.is_none();
+                return found.transpose();
             }
             Search::begin(records, &self.wanted, self.run, self.user, index)?
         };
@@ -103,6 +115,10 @@ impl Shown {
 }
 
 impl Work for Shown {
+    fn is_long(&self) -> bool {
+        self.has_no_name
+    }
+
     fn go_on(&mut self, index: &mut Index, is_time: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Error> {
         let Some(found) = self.find(index, is_time)? else {
             return Ok(None);
