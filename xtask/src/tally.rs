@@ -5,6 +5,8 @@ use std::env;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::process::ExitCode;
 
+use anyhow::{Context as _, Result};
+
 /// How many tests did what.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -58,6 +60,29 @@ impl Tally {
             self.passed = self.passed.saturating_sub(count);
             self.skipped += count;
         }
+    }
+
+    /// What the closing line of `printed` says, which [`Self::conclude`] printed last of all.
+    pub fn concluded(printed: &str) -> Result<Self> {
+        let last = printed.lines().last().unwrap_or_default();
+        let mut counts = last
+            .split(", ")
+            .zip(["passed", "failed", "skipped"])
+            .map(|(part, what)| {
+                let count = part.strip_suffix(what)?.trim_end();
+                count.parse::<u64>().ok()
+            });
+        let mut next = || {
+            counts
+                .next()
+                .flatten()
+                .with_context(|| format!("this is no count of tests: {last}"))
+        };
+        Ok(Self {
+            passed: next()?,
+            failed: next()?,
+            skipped: next()?,
+        })
     }
 
     /// Prints the closing line; in CI a skipped test is a failure.
@@ -119,6 +144,25 @@ mod tests {
                 skipped: 1
             }
         );
+    }
+
+    #[test]
+    fn the_closing_line_is_read_as_it_was_meant() {
+        let tally = Tally {
+            passed: 12,
+            failed: 1,
+            skipped: 3,
+        };
+        let printed = "exec/s\n12 passed, 1 failed, 3 skipped\n";
+        assert_eq!(Tally::concluded(printed).unwrap(), tally);
+        for other in [
+            "",
+            "12 passed, 1 failed",
+            "failed: no kernel",
+            "x passed, 1 failed, 3 skipped",
+        ] {
+            assert!(Tally::concluded(other).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -4,14 +4,17 @@
 //! measure; they need root, run on release builds, and one at a time, so that none disturbs what another measures.
 //! **slurm**: the targets `slurm_*`, which are like those and start a Slurm of their own. **vm**: a part of the live tests, on
 //! another kernel in a virtual machine. **fuzz**: what reads text of others, for some seconds each.
+//!
+//! A Slurm is mostly waited for, so the last two run beside it, at the lowest priority, where all tiers are asked for.
 
 pub mod prepare;
 
-use std::fs;
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs, thread};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum;
 use serde_json::Value;
 
@@ -78,7 +81,9 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
     if args.install {
         prepare::install(args.tier.has(Tier::Slurm))?;
     }
-    object(args, tally)?;
+    if args.tier != Tier::Fuzz {
+        object(args, tally)?;
+    }
     let mut targets = targets()?;
     targets.retain(|name| !name.starts_with(VM));
     let (slurm, others): (Vec<_>, Vec<_>) = targets.into_iter().partition(|name| name.starts_with(SLURM));
@@ -92,19 +97,37 @@ fn run_tiers(args: &Args, tally: &mut Tally) -> Result<()> {
     if args.tier.has(Tier::Pure) {
         suite.pure(&pure)?;
     }
-    for (tier, targets) in [(Tier::Live, live), (Tier::Slurm, slurm)] {
-        if args.tier.has(tier) && !targets.is_empty() {
-            suite.live(&targets)?;
-        }
+    if args.tier.has(Tier::Live) {
+        suite.live(&live)?;
+    }
+    match args.tier {
+        Tier::Slurm => suite.live(&slurm)?,
+        Tier::Fuzz => fuzz::run_part(args.install, suite.tally)?,
+        Tier::Vm => vm::run_part(args.install, suite.tally)?,
+        Tier::All => suite.slurm_and_others(&slurm, args.install)?,
+        Tier::Pure | Tier::Live => {}
     }
     tally.move_skipped(&fs::read_to_string(skipped.path())?);
-    if args.tier.has(Tier::Fuzz) {
-        fuzz::run_part(args.install, tally)?;
-    }
-    if args.tier.has(Tier::Vm) {
-        vm::run_part(args.install, tally)?;
-    }
     Ok(())
+}
+
+/// Runs a tier as a program of its own, on what the processors have left, and returns what it printed: in one piece, so that it
+/// is not mixed with what others print.
+fn aside(tier: Tier, install: bool) -> Result<String> {
+    let name = tier.to_possible_value().context("a tier has a name")?;
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "19"])
+        .arg(env::current_exe()?)
+        .args(["test", "--tier", name.get_name()])
+        .args(install.then_some("--install"));
+    let mut printed = tempfile::tempfile().context("cannot make a temporary file")?;
+    command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
+    command.status().context("cannot start nice")?;
+    printed.rewind()?;
+    let mut text = Vec::new();
+    printed.read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Renews the object in its place: the live tests are to run on what the sources give, not on what was committed.
@@ -147,6 +170,25 @@ impl Suite<'_> {
         live.arg("test").args(release).arg("--no-fail-fast");
         live.args(targets.iter().flat_map(|name| ["--test", name]));
         self.test(&mut live, &["--test-threads=1"])
+    }
+
+    /// Those of Slurm, and beside them, which mostly wait, the tiers that need no quiet.
+    fn slurm_and_others(&mut self, slurm: &[String], install: bool) -> Result<()> {
+        // The last one builds for long, and holds up whoever else wants to build.
+        let others = [Tier::Vm, Tier::Fuzz];
+        thread::scope(|scope| {
+            let others = scope.spawn(|| others.map(|tier| aside(tier, install)));
+            self.live(slurm)?;
+            let printed = others
+                .join()
+                .map_err(|_| anyhow!("the tiers beside ended early"))?;
+            for printed in printed {
+                let printed = printed?;
+                print!("{printed}");
+                self.tally.add(&Tally::concluded(&printed)?);
+            }
+            Ok(())
+        })
     }
 
     /// Runs `command`, a `cargo test`, and counts what it reports.
