@@ -240,6 +240,12 @@ impl<'a> Question<'a> {
         self.asked.unwrap_or_default()
     }
 
+    /// Those that can be of the job of `place`.
+    fn facts_of(&self, place: &JobPlace) -> impl Iterator<Item = &'a JobFacts> {
+        let uid = place.uid;
+        self.facts().iter().filter(move |facts| facts.can_be_of(uid))
+    }
+
     /// Whether the caller may look at a job of user `uid`.
     fn may_see(&self, uid: Option<u32>) -> bool {
         self.caller.uid == 0 || uid == Some(self.caller.uid)
@@ -253,7 +259,7 @@ impl<'a> Question<'a> {
             JobDirName::Id(id) => facts.job_id == id,
             JobDirName::Sluid(sluid) => facts.sluid == Some(sluid),
         };
-        if let Some(facts) = self.facts().iter().find(same) {
+        if let Some(facts) = self.facts_of(place).find(same) {
             let shown = facts.shown_id();
             // Several tasks that wait are in one record, which is also that of the last of them when it runs.
             let shown = match shown {
@@ -300,7 +306,7 @@ impl<'a> Question<'a> {
             JobRef::Component { leader, offset } => told.component == Some((*leader, *offset)),
             JobRef::Sluid(sluid) => told.sluid == Some(*sluid),
         };
-        let facts = self.facts().iter().find(|facts| told.raw == Some(facts.job_id));
+        let facts = { self.facts_of(place) }.find(|facts| told.raw == Some(facts.job_id));
         (by_name || by_told).then_some(Match { place, shown, facts })
     }
 

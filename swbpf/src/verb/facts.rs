@@ -35,6 +35,18 @@ pub fn told(facts: &JobFacts, node: Option<&str>, host: &str) -> Job {
     }
 }
 
+/// Why none of what Slurm says is of a job of this user.
+pub fn why_none(all: &[JobFacts], uid: Option<u32>) -> String {
+    let other = all.iter().find(|facts| !facts.can_be_of(uid));
+    match other.and_then(|facts| facts.uid).zip(uid) {
+        Some((told, uid)) => format!(
+            "what Slurm says of this id is of a job of uid {told}, and this one is of uid {uid}: the id is used anew, or another \
+             cluster's Slurm answers"
+        ),
+        None => "Slurm does not know this job, or no more".to_owned(),
+    }
+}
+
 fn requested(facts: &JobFacts) -> Requested {
     let (memory_per_node_bytes, memory_per_cpu_bytes) = match facts.memory {
         Some(MemoryRequest::PerNode(bytes)) => (Some(bytes), None),

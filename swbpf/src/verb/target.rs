@@ -170,7 +170,7 @@ async fn job(hierarchies: &Hierarchies, id: &JobId, node: Option<&str>, room: Ro
                 .as_ref()
                 .map(|facts| facts::told(facts, here.place.node.as_deref(), &host)),
             why_no_facts: Some(match &asked {
-                Ok(_) => "Slurm does not know this job, or no more".to_owned(),
+                Ok(all) => facts::why_none(all, here.place.uid),
                 Err(unknown) => unknown.to_string(),
             }),
             started: here.facts.as_ref().and_then(|facts| facts.start),

@@ -120,6 +120,22 @@ fn silent() -> Unknown {
 }
 
 #[test]
+fn words_of_another_users_job_are_not_taken() {
+    let scene = Scene::new(&["slurm/uid_1001/job_7"]);
+    let of = |uid| JobFacts {
+        job_id: 7,
+        uid: Some(uid),
+        ..JobFacts::default()
+    };
+    for (uid, is_taken) in [(1001, true), (1002, false)] {
+        let Found::Here(here) = scene.find("7", Ok(&[of(uid)])) else {
+            panic!("it is here");
+        };
+        assert_eq!(here.facts.is_some(), is_taken, "{uid}");
+    }
+}
+
+#[test]
 fn one_job_is_found_by_its_raw_id() {
     let scene = Scene::new(&["slurm/uid_1001/job_7", "slurm/uid_1001/job_77"]);
     let here = "7 in slurm/uid_1001/job_7";

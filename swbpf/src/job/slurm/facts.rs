@@ -254,6 +254,11 @@ impl JobFacts {
         }
     }
 
+    /// Whether it can be a job of this user, as the kernel tells it; where one of the two is not known, it can.
+    pub fn can_be_of(&self, uid: Option<u32>) -> bool {
+        self.uid.zip(uid).is_none_or(|(told, uid)| told == uid)
+    }
+
     /// What it was given on `node`.
     pub fn share_of(&self, node: &str) -> Option<&NodeShare> {
         self.shares

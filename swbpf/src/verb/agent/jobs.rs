@@ -296,7 +296,7 @@ impl Jobs {
         self.keep_ended(&mut job, &summary);
         let cgroup_id = job.cgroup_id;
         if job.asking.is_some() {
-            self.ask_late(cgroup_id, job.lines.job.clone(), job.meter.into_fold());
+            self.ask_late(cgroup_id, &job.lines, job.meter.into_fold());
         }
         self.unwritten.add(cgroup_id, job.lines, &summary, &self.states);
         self.write_summaries();

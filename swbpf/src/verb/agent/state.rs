@@ -38,6 +38,9 @@ pub struct Lines {
     /// Whether another run of the job has begun since.
     #[serde(default)]
     pub is_earlier: bool,
+    /// Whose job it is, by the kernel's word, where that is known.
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// Who may read it besides root.
     pub reader: Option<u32>,
 }

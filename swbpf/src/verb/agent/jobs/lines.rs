@@ -42,6 +42,8 @@ impl Failing {
 pub struct Lines {
     /// Its id.
     pub job: String,
+    /// Whose job it is, by the kernel's word, where that is known.
+    uid: Option<u32>,
     /// Who may read them besides root.
     reader: Option<u32>,
     writer: Option<Writer>,
@@ -54,11 +56,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Those of a job without a record.
-    pub fn of(job: String, reader: Option<u32>) -> Self {
+    /// Those of a job without a record, of this user where the kernel tells whose it is.
+    pub fn of(job: String, uid: Option<u32>) -> Self {
         Self {
             job,
-            reader: reader.filter(|uid| *uid != 0),
+            uid,
+            reader: uid.filter(|uid| *uid != 0),
             writer: None,
             begun: None,
             file: None,
@@ -77,7 +80,8 @@ impl Lines {
             } else {
                 Run::Latest
             },
-            ..Self::of(left.job, left.reader)
+            reader: left.reader,
+            ..Self::of(left.job, left.uid)
         }
     }
 
@@ -88,6 +92,7 @@ impl Lines {
             record: self.begun.clone(),
             file: self.file,
             is_earlier: self.run == Run::Earlier,
+            uid: self.uid,
             reader: self.reader,
         }
     }
@@ -100,6 +105,17 @@ impl Lines {
     /// Who may read them besides root.
     pub fn reader(&self) -> Option<u32> {
         self.reader
+    }
+
+    /// Whose job it is, by the kernel's word, where that is known.
+    pub fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
+    /// The kernel has come to tell whose job it is.
+    pub fn are_of(&mut self, uid: u32) {
+        self.uid.get_or_insert(uid);
+        self.let_read(uid);
     }
 
     /// Whose job it is has come to be known.

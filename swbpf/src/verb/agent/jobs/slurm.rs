@@ -12,6 +12,7 @@ use super::{Jobs, Lines};
 use crate::{
     fold::{Fold, SlurmJob},
     job::{
+        cgroup::{Cgroup, Hierarchies},
         id::JobId,
         slurm::{JobFacts, Slurm, Unknown},
     },
@@ -101,6 +102,8 @@ struct Ended {
     cgroup_id: u64,
     /// The name of its record.
     job: String,
+    /// Whose job it was, by the kernel's word.
+    uid: Option<u32>,
     fold: Fold,
     /// Where its summary went, once it is written.
     lines: Option<Lines>,
@@ -135,13 +138,13 @@ impl Late {
 }
 
 impl Said {
-    /// What it says of the job whose record has this name, and whose job it is.
-    fn of(&self, job: &str) -> (SlurmJob, Option<u32>) {
+    /// What it says of the job whose record has this name, of this user by the kernel's word, and whose job it is.
+    fn of(&self, job: &str, uid: Option<u32>) -> (SlurmJob, Option<u32>) {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let (known, why) = match &self.answer {
             Ok(all) => {
-                let known = all.iter().find(|facts| facts.job_id.to_string() == job);
-                (known, "Slurm does not know this job, or no more".to_owned())
+                let is_it = |facts: &&JobFacts| facts.job_id.to_string() == job && facts.can_be_of(uid);
+                (all.iter().find(is_it), facts::why_none(all, uid))
             }
             Err(unknown) => (None, unknown.to_string()),
         };
@@ -168,7 +171,12 @@ impl Jobs {
             self.learn_late(said);
             return;
         };
-        let (slurm, uid) = said.of(&job.lines.job);
+        if job.lines.uid().is_none()
+            && let Some(uid) = uid_now(&self.hierarchies, job.meter.cgroup())
+        {
+            job.lines.are_of(uid);
+        }
+        let (slurm, uid) = said.of(&job.lines.job, job.lines.uid());
         if let Some(uid) = uid {
             job.lines.let_read(uid);
         }
@@ -180,13 +188,14 @@ impl Jobs {
     }
 
     /// Goes on to ask for a job that has ended: Slurm knows it for `MinJobAge`, 300 s where that is not set.
-    pub(super) fn ask_late(&mut self, cgroup_id: u64, job: String, fold: Fold) {
-        let Ok(id) = job.parse() else {
+    pub(super) fn ask_late(&mut self, cgroup_id: u64, lines: &Lines, fold: Fold) {
+        let Ok(id) = lines.job.parse() else {
             return;
         };
         self.late.0.push_back(Ended {
             cgroup_id,
-            job,
+            job: lines.job.clone(),
+            uid: lines.uid(),
             fold,
             lines: None,
             _asking: self.slurm.ask(cgroup_id, id),
@@ -204,7 +213,7 @@ impl Jobs {
         let Some(mut ended) = self.late.take(said.cgroup_id) else {
             return;
         };
-        let (slurm, uid) = said.of(&ended.job);
+        let (slurm, uid) = said.of(&ended.job, ended.uid);
         if slurm.facts.is_none() {
             return;
         }
@@ -225,6 +234,43 @@ impl Jobs {
     pub(super) fn write_summaries(&mut self) {
         for (cgroup_id, lines) in self.unwritten.write(&self.records, &self.states) {
             self.late.is_written(cgroup_id, lines);
+        }
+    }
+}
+
+/// Whose job it is by the processes that it has now: on version 2 nothing else tells it, and one of root's may be anyone's.
+fn uid_now(hierarchies: &Hierarchies, cgroup: &Cgroup) -> Option<u32> {
+    let (place, _) = hierarchies.slurm_job_at(cgroup.path()).ok()??;
+    place.uid.filter(|uid| *uid != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_another_users_job_are_not_taken() {
+        let facts = JobFacts {
+            job_id: 7,
+            uid: Some(1002),
+            user: Some("bob".to_owned()),
+            ..JobFacts::default()
+        };
+        let said = Said {
+            cgroup_id: 1,
+            answer: Ok(vec![facts]),
+            is_last: true,
+        };
+        for uid in [Some(1001), Some(0)] {
+            let (slurm, told) = said.of("7", uid);
+            assert_eq!((slurm.facts, slurm.started, told), (None, None, None));
+            let why = slurm.why_no_facts.expect("a reason");
+            assert!(why.contains("a job of uid 1002"), "{why}");
+        }
+        for uid in [Some(1002), None] {
+            let (slurm, told) = said.of("7", uid);
+            let user = slurm.facts.and_then(|facts| facts.user);
+            assert_eq!((user.as_deref(), told), (Some("bob"), Some(1002)));
         }
     }
 }
