@@ -13,12 +13,12 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::run::{Group, command};
+use super::run::{Group, command, has_left_others};
 use super::{Slurm, Unknown};
 use labelled::{Labelled, Most};
 
@@ -119,7 +119,13 @@ impl Slurm {
         let mut group = Group::of(&child);
         let is_ending = Cell::new(false);
         let end = {
-            let all = hear(&mut child, &mut answers, &mut complaints, &is_ending);
+            let all = hear(
+                &mut child,
+                group.first(),
+                &mut answers,
+                &mut complaints,
+                &is_ending,
+            );
             let mut all = pin!(all);
             let end = tokio::select! {
                 end = &mut all => end,
@@ -190,6 +196,7 @@ fn is_of_slurm(name: &OsString) -> bool {
 /// Listens until `srun` has ended. Once that `is_ending`, it complains of nothing but that.
 async fn hear(
     child: &mut Child,
+    first: Option<Pid>,
     answers: &mut Labelled,
     complaints: &mut Labelled,
     is_ending: &Cell<bool>,
@@ -201,8 +208,12 @@ async fn hear(
             complaints.push(bytes);
         }
     });
-    if tokio::try_join!(answers, complaints).is_err() {
-        return End::Flooded;
+    let output = async { tokio::try_join!(answers, complaints) };
+    tokio::select! {
+        read = output => if read.is_err() {
+            return End::Flooded;
+        },
+        () = has_left_others(first) => {}
     }
     End::Exited(child.wait().await)
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Unknown;
 
@@ -17,6 +17,12 @@ const MAX_STDOUT: u64 = 4 << 20;
 
 /// Longest complaint.
 const MAX_STDERR: u64 = 64 << 10;
+
+/// How often it is looked whether a program has ended whose output has not.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long the output of a program that has ended is read, where a process that it has left holds it open.
+const REST: Duration = Duration::from_millis(500);
 
 /// Longest part of a complaint that is told on.
 pub(super) const MAX_TOLD: usize = 200;
@@ -76,7 +82,7 @@ pub(super) async fn run(
         },
     })?;
     let mut group = Group::of(&child);
-    match timeout_at(until, answer(program, &mut child)).await {
+    match timeout_at(until, answer(program, &mut child, group.first())).await {
         Ok(Ok(answer)) => {
             group.has_ended();
             Ok(answer)
@@ -115,11 +121,19 @@ pub(super) fn command(path: &Path, args: &[&str]) -> Command {
     command
 }
 
-async fn answer(program: &'static str, child: &mut Child) -> Result<Answer, Unknown> {
-    let (stdout, stderr) = tokio::try_join!(
-        read(program, child.stdout.take(), MAX_STDOUT),
-        read(program, child.stderr.take(), MAX_STDERR),
-    )?;
+async fn answer(program: &'static str, child: &mut Child, first: Option<Pid>) -> Result<Answer, Unknown> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (from_stdout, from_stderr) = (child.stdout.take(), child.stderr.take());
+    let output = async {
+        tokio::try_join!(
+            read(program, from_stdout, MAX_STDOUT, &mut stdout),
+            read(program, from_stderr, MAX_STDERR, &mut stderr),
+        )
+    };
+    tokio::select! {
+        read = output => { read?; }
+        () = has_left_others(first) => {}
+    }
     let status = child.wait().await.map_err(|e| Unknown::Failed {
         program,
         told: e.to_string(),
@@ -131,14 +145,29 @@ async fn answer(program: &'static str, child: &mut Child) -> Result<Answer, Unkn
     })
 }
 
+/// Waits until the first process of a group has ended and its output is read, and ends those that hold it open: its id is not
+/// another's until it is waited for.
+pub(super) async fn has_left_others(first: Option<Pid>) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let has_ended = |first| !matches!(waitid(WaitId::Pid(first), options), Ok(None));
+    while first.is_none_or(|first| !has_ended(first)) {
+        sleep(LOOK).await;
+    }
+    sleep(REST).await;
+    if let Some(group) = first {
+        // What has ended cannot be ended.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 async fn read(
     program: &'static str,
     from: Option<impl AsyncRead + Unpin>,
     max: u64,
-) -> Result<Vec<u8>, Unknown> {
-    let mut bytes = Vec::new();
+    bytes: &mut Vec<u8>,
+) -> Result<(), Unknown> {
     if let Some(from) = from {
-        let read = from.take(max + 1).read_to_end(&mut bytes).await;
+        let read = from.take(max + 1).read_to_end(bytes).await;
         read.map_err(|e| Unknown::Failed {
             program,
             told: e.to_string(),
@@ -147,7 +176,7 @@ async fn read(
     if bytes.len() as u64 > max {
         Err(Unknown::TooLong { program, max })
     } else {
-        Ok(bytes)
+        Ok(())
     }
 }
 
@@ -167,6 +196,11 @@ impl Group {
     /// The first of them was waited for: its id may be another's from now on.
     pub fn has_ended(&mut self) {
         self.0 = None;
+    }
+
+    /// The id of the first of them, until that was waited for.
+    pub fn first(&self) -> Option<Pid> {
+        self.0
     }
 
     /// Sends a signal to all of them.

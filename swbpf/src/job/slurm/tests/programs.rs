@@ -128,22 +128,35 @@ fn what_hangs_is_ended_with_its_children() {
     assert!(matches!(unknown, Unknown::TimedOut { .. }), "{unknown}");
     assert!(unknown.to_string().contains("0.3 s"), "{unknown}");
     for name in ["child", "self"] {
-        let pid = fs::read_to_string(dir.path().join(name)).expect("its id");
-        let proc = Path::new("/proc").join(pid.trim());
-        let has_ended = || fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
-        while !has_ended() {
-            assert!(begin.elapsed() < Duration::from_mins(1), "{name} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_end(dir.path(), name, begin);
+    }
+}
+
+/// Waits until the process has ended whose id is in the file of this name.
+fn wait_for_end(dir: &Path, name: &str, begin: Instant) {
+    let pid = fs::read_to_string(dir.join(name)).expect("its id");
+    let proc = Path::new("/proc").join(pid.trim());
+    let has_ended = || fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    while !has_ended() {
+        assert!(begin.elapsed() < Duration::from_mins(1), "{name} is left");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
 fn what_goes_on_behind_the_answer_is_not_waited_for() {
-    let script = format!("{NO_JSON}; cat '{}'; sleep 600 &", stored("running.txt"));
-    let (_dir, slurm) = programs(&[("scontrol", &script)]);
-    let unknown = facts(&slurm.with_limit(Duration::from_millis(500)), "1").expect_err("no end");
-    assert!(matches!(unknown, Unknown::TimedOut { .. }), "{unknown}");
+    let left = "sleep 600 & echo $! > child";
+    let script = format!("{NO_JSON}; cat '{}'; {left}", stored("running.txt"));
+    let (dir, slurm) = programs(&[("scontrol", &script)]);
+    let slurm = slurm.with_limit(Duration::from_mins(2));
+    let begin = Instant::now();
+    let jobs = facts(&slurm, "1").expect("what was written is whole");
+    assert_eq!(jobs.len(), 1);
+    wait_for_end(dir.path(), "child", begin);
+    // What it wrote is no answer: that is told, and not that it hangs.
+    let (_dir, slurm) = programs(&[("scontrol", &format!("echo {{; {left}"))]);
+    let unknown = facts(&slurm.with_limit(Duration::from_mins(2)), "1").expect_err("no answer");
+    assert!(!matches!(unknown, Unknown::TimedOut { .. }), "{unknown}");
 }
 
 #[test]
