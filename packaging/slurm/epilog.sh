@@ -9,6 +9,8 @@ set -uf
 # /etc/default/sw-bpf may change these, by lines KEY=VALUE.
 SW_BPF=/usr/bin/sw-bpf
 RECORD_DIR=/var/lib/sw-bpf/jobs
+# slurmd gives no PATH: one that is not in that below is named by its path.
+SCONTROL=scontrol
 LIMIT=5
 
 SETTINGS=/etc/default/sw-bpf
@@ -50,6 +52,7 @@ read_settings() {
         case $key=$value in
             SW_BPF=/*) SW_BPF=$value ;;
             RECORD_DIR=/*) RECORD_DIR=$value ;;
+            SCONTROL=/*) SCONTROL=$value ;;
             LIMIT=[1-9] | LIMIT=[1-5][0-9]) LIMIT=$value ;;
         esac
     done <"$SETTINGS"
@@ -63,6 +66,14 @@ now() {
 
 # Sets `output` to the output file of the job, if its script has run on this node.
 find_output() {
+    if ! command -v "$SCONTROL"; then
+        say "no summary: $SCONTROL is not there (SCONTROL)"
+        return 1
+    fi
+    if ! job=$("$SCONTROL" show job "$id" 2>&1); then
+        say "no summary: $SCONTROL failed: $job"
+        return 1
+    fi
     output=
     block=
     batch_host=
@@ -75,7 +86,7 @@ find_output() {
             '   StdOut='*) [ -z "$block" ] || std_out=${line#*=} ;;
         esac
     done <<END
-$(scontrol show job "$id")
+$job
 END
     if [ -n "$node" ] && [ "$batch_host" = "$node" ]; then
         output=$std_out

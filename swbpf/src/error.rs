@@ -190,6 +190,14 @@ pub enum Error {
         /// What is known, and what to do.
         why: String,
     },
+    /// A job has records, and none of this run.
+    #[error("no record of {what}: {why}")]
+    NoSuchRun {
+        /// What was asked for, as `job 123`.
+        what: String,
+        /// Which runs there are.
+        why: String,
+    },
     /// Records are there that this user may not see.
     #[error("cannot {action} {path:?}: {why}")]
     RecordDenied {
@@ -352,7 +360,10 @@ impl Error {
             Self::JobSeveral { .. } | Self::NoSuchUser { .. } => 2,
             Self::JobPending { .. } => 65,
             Self::CgroupGone { .. } | Self::NotACgroup { .. } | Self::JobEnded { .. } => 66,
-            Self::NoSuchProcess { .. } | Self::NoSuchJob { .. } | Self::NoRecord { .. } => 67,
+            Self::NoSuchProcess { .. }
+            | Self::NoSuchJob { .. }
+            | Self::NoRecord { .. }
+            | Self::NoSuchRun { .. } => 67,
             Self::JobElsewhere { .. } => 68,
             Self::Lockdown { .. } => 69,
             Self::NoBtf { .. } | Self::BadBtf { .. } => 70,

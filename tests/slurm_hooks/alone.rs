@@ -187,3 +187,36 @@ fn settings_are_lines_of_text() {
     let record = fake.hooks.path("records").join("12.jsonl");
     assert_eq!(told, format!("export SWBPF_RECORD={}\n", record.display()));
 }
+
+#[test]
+fn a_scontrol_that_is_elsewhere_or_fails_is_told() {
+    if !need_bpf() {
+        return;
+    }
+    let fake = Fake::new();
+    let settings = fs::read_to_string(fake.hooks.path("settings")).expect("settings");
+    let set = |more: &str| {
+        fake.hooks
+            .write("settings", 0o644, &format!("{settings}{more}\n"))
+    };
+    let failing = "#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n";
+    fake.hooks.write("failing", 0o755, failing);
+    for (more, reason) in [
+        ("SCONTROL={dir}/none", "/none is not there (SCONTROL)"),
+        (
+            "SCONTROL={dir}/failing",
+            "failing failed: Unable to contact slurm controller",
+        ),
+    ] {
+        set(more);
+        fake.epilog(&[]);
+        let told = fake.hooks.told().join("\n");
+        assert!(told.contains(reason), "{told}");
+        assert_eq!(fake.written(), "");
+        fs::remove_file(fake.hooks.path("log")).expect("a log");
+    }
+    fs::rename(fake.hooks.path("bin/scontrol"), fake.hooks.path("elsewhere")).expect("moved");
+    set("SCONTROL={dir}/elsewhere");
+    fake.epilog(&[]);
+    assert_eq!(fake.written(), "\nsummary\n");
+}

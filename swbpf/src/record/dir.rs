@@ -217,7 +217,12 @@ pub fn refuse_others(path: &Path, found: &Stat) -> Result<(), Error> {
 
 /// Names of the records of earlier runs of `job`.
 fn earlier(job: &str) -> impl Iterator<Item = String> {
-    (1..=MOST_EARLIER).map(move |run| name_of(job, run))
+    earlier_runs().map(move |run| name_of(job, run))
+}
+
+/// Numbers of earlier runs.
+pub(super) fn earlier_runs() -> impl Iterator<Item = u32> {
+    1..=MOST_EARLIER
 }
 
 fn name_of(job: &str, run: u32) -> String {

@@ -1,8 +1,8 @@
 //! Which record is that of a job, by the ids that users know.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Brief, Index, Last, Match, Record, RecordName, Records, Walk};
+use super::{Brief, Index, Last, Match, Record, RecordName, Records, Walk, dir::earlier_runs};
 use crate::{
     error::Error,
     job::id::{JobId, JobRef, Recorded},
@@ -46,13 +46,27 @@ pub fn named(
         Recorded::Job(_) => return None,
         Recorded::Cgroup(name) => name.clone(),
     };
-    match records.record(RecordName { job, run }) {
+    match records.record(RecordName {
+        job: job.clone(),
+        run,
+    }) {
         Ok(Some(record)) if record.is_for(user) => Some(told(wanted, &record)),
         Err(error) if user.is_none() => Some(Err(error)),
+        _ if run != 0 && is_visible(records, &job, 0, user) => {
+            let runs = earlier_runs().filter(|run| is_visible(records, &job, *run, user));
+            Some(Err(no_run(wanted, run, &runs.collect())))
+        }
         // One that this user may not know of is as none, also by how long that takes to say.
         _ if matches!(wanted, Recorded::Job(_)) => None,
         _ => Some(Err(none(wanted, run))),
     }
+}
+
+/// Whether there is a record of this run of a job that this user may be told of.
+fn is_visible(records: &Records, job: &str, run: u32, user: Option<u32>) -> bool {
+    let job = job.to_owned();
+    let record = records.record(RecordName { job, run });
+    record.is_ok_and(|record| record.is_some_and(|record| record.is_for(user)))
 }
 
 /// What a record tells, to a user who may know.
@@ -78,6 +92,8 @@ pub struct Search {
     run: u32,
     user: Option<u32>,
     found: Vec<Arc<Brief>>,
+    /// The other runs of what is wanted, 0 the latest.
+    runs: BTreeSet<u32>,
     /// Those of a part of what is wanted.
     parts: Vec<Arc<Brief>>,
 }
@@ -97,6 +113,7 @@ impl Search {
             run,
             user,
             found: Vec::new(),
+            runs: BTreeSet::new(),
             parts: Vec::new(),
         })
     }
@@ -111,11 +128,14 @@ impl Search {
                 return true;
             };
             let ids = brief.ids.filter(|_| brief.is_for(self.user));
-            let is_of_run = RecordName::of_file(&brief.file).is_some_and(|name| name.run == self.run);
-            match ids.filter(|_| is_of_run).map(|ids| ids.matches(job)) {
-                Some(Match::Is) => self.found.push(brief),
-                Some(Match::IsPart) => self.parts.push(brief),
-                Some(Match::None) | None => {}
+            let Some(RecordName { run, .. }) = RecordName::of_file(&brief.file) else {
+                continue;
+            };
+            match ids.map(|ids| ids.matches(job)) {
+                Some(Match::Is) if run == self.run => self.found.push(brief),
+                Some(Match::Is) => drop(self.runs.insert(run)),
+                Some(Match::IsPart) if run == self.run => self.parts.push(brief),
+                Some(Match::IsPart | Match::None) | None => {}
             }
         }
         false
@@ -130,6 +150,7 @@ impl Search {
         };
         let [one] = &found[..] else {
             return Err(match found.len() {
+                0 if self.run != 0 && !self.runs.is_empty() => no_run(&self.wanted, self.run, &self.runs),
                 0 => none(&self.wanted, self.run),
                 _ => several(&self.wanted, found),
             });
@@ -161,10 +182,57 @@ fn several(wanted: &Recorded, mut found: Vec<Arc<Brief>>) -> Error {
 fn none(wanted: &Recorded, run: u32) -> Error {
     let why = match run {
         0 => "it has not run on this host, or its record was removed by age; `sw-bpf list` tells which there are".to_owned(),
-        run => format!("there is none of an earlier run {run}; `sw-bpf list` tells which there are"),
+        run => format!(
+            "there is none of an earlier run {run}, or it was removed by age; `sw-bpf list` tells which there are"
+        ),
     };
     Error::NoRecord {
         what: wanted.to_string(),
         why,
+    }
+}
+
+/// That there is no such run, and which there are, 0 the latest.
+fn no_run(wanted: &Recorded, run: u32, runs: &BTreeSet<u32>) -> Error {
+    let earlier: Vec<String> = { runs.iter() }
+        .filter(|run| **run != 0)
+        .map(|run| format!("--run {run}"))
+        .collect();
+    let earlier = match &earlier[..] {
+        [] => "only the latest is recorded, which is told without --run".to_owned(),
+        earlier => format!("there are the latest, without --run, and {}", earlier.join(", ")),
+    };
+    Error::NoSuchRun {
+        what: wanted.to_string(),
+        why: format!("there is no run {run} of it here: {earlier}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn which_runs_there_are_is_told() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let begin = |name: &str| fs::write(temp.path().join(name), "").expect("written");
+        let records = Records::open(temp.path()).expect("there");
+        let told = |what: &str, user| {
+            let wanted = what.parse().expect("an id");
+            find(&records, &wanted, 7, user).expect_err("none").to_string()
+        };
+        begin("8.jsonl");
+        assert!(told("8", None).ends_with("only the latest is recorded, which is told without --run"));
+        for name in ["8.1.jsonl", "8.3.jsonl", "cgroup-a.jsonl"] {
+            begin(name);
+        }
+        assert!(told("8", None).ends_with("and --run 1, --run 3"));
+        assert!(told("cgroup-a", None).contains("there is no run 7 of it here"));
+        // Whoever may not know of them is told nothing of them.
+        let other = told("8", Some(4711));
+        assert!(other.contains("none of an earlier run 7"), "{other}");
+        assert!(told("9", None).contains("none of an earlier run 7"));
     }
 }

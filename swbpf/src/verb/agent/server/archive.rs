@@ -204,6 +204,8 @@ fn refusal(error: Error, user: Option<u32>) -> Refusal {
             "it has not run on this host, its record was removed by age, or only another user may see it; `sw-bpf list` tells \
              which there are",
         ),
+        // It is told of records that this user may see alone.
+        Error::NoSuchRun { why, .. } => Refusal::new(Reason::Absent, why),
         Error::JobSeveral { what, candidates } => Refusal {
             candidates,
             ..Refusal::new(Reason::Several, what)
