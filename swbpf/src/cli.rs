@@ -3,6 +3,7 @@
 mod agent;
 mod codes;
 mod hints;
+mod moment;
 mod quantity;
 mod records;
 mod verbs;

@@ -13,7 +13,7 @@ pub struct Agent {
     #[arg(long, value_name = "DIR", default_value = DIR)]
     pub records: PathBuf,
     /// Remove a record so many days after its last line
-    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = quantity::days)]
     pub keep_days: u32,
     /// Remove the oldest records where all of them take more room than this on the disk; K, M, G, T are 1024-based
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = quantity::size)]

@@ -42,6 +42,13 @@ pub fn size(typed: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads a number of days, `30` or `30d`.
+pub fn days(typed: &str) -> Result<u32, &'static str> {
+    let days = typed.strip_suffix(['d', 'D']).unwrap_or(typed);
+    let days = days.parse().ok().filter(|days| (1..=36_500).contains(days));
+    days.ok_or("it is a number of days, 1 to 36500, as 30 or 30d")
+}
+
 /// Reads a limit of memory.
 pub fn limit(typed: &str) -> Result<u64, String> {
     match size(typed)? {
@@ -117,6 +124,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn days_are_numbers() {
+        for typed in ["7", "7d", "7D"] {
+            assert_eq!(days(typed), Ok(7), "{typed}");
+        }
+        for typed in [
+            "",
+            "d",
+            "0",
+            "0d",
+            "-1",
+            "1.5d",
+            "36501",
+            "7dd",
+            "1w",
+            "99999999999d",
+        ] {
+            assert!(days(typed).is_err(), "{typed}");
+        }
+    }
 
     #[test]
     fn sizes_are_1024_based_with_or_without_a_suffix() {

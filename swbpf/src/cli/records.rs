@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{
-    Args,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
-use jiff::{SignedDuration, Timestamp, Zoned, civil::Date, tz::TimeZone};
+use clap::Args;
+use jiff::Timestamp;
 
+use super::moment;
 use crate::{
     job::id::{IdError, Recorded},
     snapshot::JobState,
@@ -16,8 +14,12 @@ use crate::{
 /// What runs are, for whoever typed something else.
 const RUNS: &str = "a run is 0 for the latest one on this host, else 1, 2 and so on for the earlier ones, as `sw-bpf list` has them";
 
-/// What a moment looks like, for whoever typed something else.
-const MOMENTS: &str = "a moment is a span back from now as 90m, 2h or 7d, a day as 2026-11-30 (in UTC), or 2026-11-30T01:52:03Z";
+/// What states are, for whoever typed something else.
+const STATES: &str = "a state is one of running, ended, unknown: what records tell";
+
+/// How Slurm names the states of jobs that do not run (sacct(1), squeue(1)), long and short.
+const SLURMS: &str = "bf boot_fail ca cancelled cd cf cg completed completing configuring deadline dl f failed nf node_fail oom out_of_memory \
+                      pd pending pr preempted requeued resizing revoked rq rs rv s suspended timeout to";
 
 /// `sw-bpf show`.
 #[derive(Debug, PartialEq, Eq, Args)]
@@ -47,14 +49,15 @@ pub struct List {
     /// Answer with one JSON object on one line
     #[arg(long)]
     pub json: bool,
-    /// Only jobs that ran at this moment or later: 90m, 2h or 7d back from now, 2026-11-30 (in UTC), 2026-11-30T01:52:03Z
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    /// Only jobs that ran at this moment or later: 90m, 2h or 7d back from now, 10:00, today, 2026-11-30, 2026-11-30T01:52:03
+    /// (UTC, as they are listed), and what else `sacct --starttime` takes
+    #[arg(long, value_name = "TIME", value_parser = moment::since)]
     pub since: Option<Timestamp>,
     /// Only jobs of this user, by name or number
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// Only jobs in this state
-    #[arg(long, value_name = "STATE", value_parser = state())]
+    /// Only jobs in this state: running, ended or unknown
+    #[arg(long, value_name = "STATE", value_parser = state)]
     pub state: Option<JobState>,
     /// Read this directory of records, and do not ask the agent
     #[arg(long, value_name = "DIR")]
@@ -74,80 +77,43 @@ fn run(typed: &str) -> Result<u32, &'static str> {
     typed.parse().map_err(|_| RUNS)
 }
 
-fn state() -> impl TypedValueParser<Value = JobState> {
-    PossibleValuesParser::new(["running", "ended", "unknown"]).map(|word| match word.as_str() {
-        "running" => JobState::Running,
-        "ended" => JobState::Ended,
-        _ => JobState::Unknown,
-    })
-}
-
-/// Reads the moment since when.
-fn since(typed: &str) -> Result<Timestamp, &'static str> {
-    moment(typed, Timestamp::now()).ok_or(MOMENTS)
-}
-
-/// `2h` before `now`, a day of UTC, or a moment as it stands.
-fn moment(typed: &str, now: Timestamp) -> Option<Timestamp> {
-    if let Some(days) = typed.strip_suffix('d') {
-        let hours = days.parse::<u32>().ok()?.checked_mul(24)?;
-        return now.checked_sub(SignedDuration::from_hours(hours.into())).ok();
+/// Reads a state that records tell, `R` and `RUNNING` of Slurm's words too.
+fn state(typed: &str) -> Result<JobState, String> {
+    match typed.to_ascii_lowercase().as_str() {
+        "running" | "r" => Ok(JobState::Running),
+        "ended" => Ok(JobState::Ended),
+        "unknown" => Ok(JobState::Unknown),
+        word if SLURMS.split(' ').any(|known| known == word) => Err(format!(
+            "{STATES}; whether a job has completed or failed is Slurm's to say, by `sacct --state {}`",
+            word.to_ascii_uppercase()
+        )),
+        _ => Err(STATES.to_owned()),
     }
-    if let Ok(span) = typed.parse::<SignedDuration>() {
-        return (!span.is_negative())
-            .then(|| now.checked_sub(span).ok())
-            .flatten();
-    }
-    if let Ok(moment) = typed.parse::<Timestamp>() {
-        return Some(moment);
-    }
-    // What has a time of day, and no zone, is no moment.
-    let day: Date = (typed.len() == "2026-11-30".len()).then(|| typed.parse().ok())??;
-    let begin: Zoned = day.to_zoned(TimeZone::UTC).ok()?;
-    Some(begin.timestamp())
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
-    fn moments_are_spans_days_or_moments() {
-        let now: Timestamp = "2026-11-30T12:00:00Z".parse().expect("a moment");
+    fn states_are_those_of_records() {
         for (typed, expected) in [
-            ("2h", "2026-11-30T10:00:00Z"),
-            ("90m", "2026-11-30T10:30:00Z"),
-            ("1h 30m", "2026-11-30T10:30:00Z"),
-            ("7d", "2026-11-23T12:00:00Z"),
-            ("0d", "2026-11-30T12:00:00Z"),
-            ("2026-11-29", "2026-11-29T00:00:00Z"),
-            ("2026-11-29T01:52:03Z", "2026-11-29T01:52:03Z"),
-            ("2026-11-29T01:52:03+01:00", "2026-11-29T00:52:03Z"),
+            ("running", JobState::Running),
+            ("RUNNING", JobState::Running),
+            ("R", JobState::Running),
+            ("Ended", JobState::Ended),
+            ("unknown", JobState::Unknown),
         ] {
-            let found = moment(typed, now).unwrap_or_else(|| panic!("{typed}"));
-            assert_eq!(found.to_string(), expected, "{typed}");
+            assert_eq!(state(typed), Ok(expected), "{typed}");
         }
-        for typed in [
-            "",
-            "d",
-            "-2h",
-            "2",
-            "yesterday",
-            "2026-11-31",
-            "99999999999d",
-            "4000000000d",
-            "2026-11-29T01:52:03",
+        for (typed, way) in [
+            ("cd", "sacct --state CD"),
+            ("Failed", "sacct --state FAILED"),
+            ("done", "one of running, ended, unknown"),
+            ("", "one of running, ended, unknown"),
         ] {
-            assert_eq!(moment(typed, now), None, "{typed}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_a_moment_or_none(typed in "(?s).{0,30}", near in "[-0-9dhmTZ:+]{0,30}") {
-            let _ = (since(&typed), since(&near));
+            let told = state(typed).expect_err("no state of a record");
+            assert!(told.contains(way), "{told}");
         }
     }
 }

@@ -250,7 +250,8 @@ fn records_are_asked_for_by_job_or_by_what_they_have_in_common() {
         ("sw-bpf show 7 --json --admin-comment", "cannot be used with"),
         ("sw-bpf show 7 --node cn1", "drop it"),
         ("sw-bpf show 7 --force-source kernel", "drop '--force-source'"),
-        ("sw-bpf list --since yesterday", "2h or 7d"),
+        ("sw-bpf list --since yesterday", "2h, 7d or now-1day"),
+        ("sw-bpf agent --keep-days 1w", "30 or 30d"),
         ("sw-bpf list --state done", "running, ended, unknown"),
     ] {
         let told = refusal(line);
