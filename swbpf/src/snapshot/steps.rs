@@ -51,7 +51,7 @@ pub struct Usage {
     pub needed_peak_at: Option<String>,
     /// How far both can be from the truth, either way.
     pub error_bound_bytes: Option<u64>,
-    /// CPU time by wall time, within the window.
+    /// CPU time by wall time: in a progress line within the window, else while it was measured.
     pub busy_cores: Option<f64>,
     /// CPU time while it was measured.
     pub busy_seconds: Option<f64>,

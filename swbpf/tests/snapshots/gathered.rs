@@ -17,6 +17,7 @@ pub fn all_gathered() -> Vec<(&'static str, Gathered)> {
 fn two_of_three() -> Gathered {
     let mut bounded = on("cn2", 2 * GIB, 3 * GIB);
     bounded.memory.error_bound_bytes = Some(MIB);
+    bounded.probes.held_by = HeldBy::Agent;
     of(vec![
         answer("cn1", &on("cn1", 300 * MIB, 310 * MIB)),
         answer("cn2", &bounded),

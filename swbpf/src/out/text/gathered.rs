@@ -4,7 +4,7 @@ use super::page::{LABEL, Page, WIDTH};
 use super::{REASON, cores_allowed, plural};
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known};
-use crate::snapshot::{Gathered, Snapshot, Source};
+use crate::snapshot::{Gathered, HeldBy, Snapshot, Source};
 
 /// Columns of a node's name.
 const NAME: usize = 20;
@@ -91,6 +91,9 @@ fn totals(page: &mut Page, gathered: &Gathered) {
         Source::Kernel => "Peaks are at different moments: together these nodes needed at most their sum.",
         _ => "Peaks are the highest seen: what lies between two looks is not seen.",
     });
+    if is_by_agent(gathered) {
+        page.line("Where an agent answered, its peak is that of all it has counted of the job.");
+    }
     if let Some(bound) = totals.error_bound_bytes.filter(|bound| *bound > 0) {
         page.row("error bound", &bytes(bound), super::bound_of(totals.source));
     }
@@ -103,6 +106,15 @@ fn totals(page: &mut Page, gathered: &Gathered) {
             page.row(label, &known(None, bytes), &escape::head(why, REASON));
         }
     }
+}
+
+/// Whether the agent of a node answered, who has counted since before the window.
+fn is_by_agent(gathered: &Gathered) -> bool {
+    let mut told = gathered
+        .nodes
+        .iter()
+        .filter_map(|answer| answer.snapshot.as_ref());
+    told.any(|snapshot| snapshot.probes.held_by == HeldBy::Agent)
 }
 
 /// Why nodes did not answer.

@@ -22,7 +22,7 @@ pub fn steps(page: &mut Page, snapshot: &Snapshot) {
     let Some(steps) = snapshot.steps.as_ref().filter(|steps| !steps.is_empty()) else {
         return;
     };
-    page.section("Steps (highest memory needed; cores busy)");
+    page.section("Steps (highest memory needed; busy cores on the mean)");
     for step in highest(steps, SHOWN_STEPS, |step| &step.usage) {
         row(
             page,
@@ -55,9 +55,7 @@ fn rest(page: &mut Page, count: usize, what: &str) {
 }
 
 fn row(page: &mut Page, label: &str, usage: &Usage, snapshot: &Snapshot, key: &str) {
-    let cores = usage
-        .busy_cores
-        .map_or(String::new(), |cores| format!("{cores:.2}"));
+    let cores = mean_cores(usage).map_or(String::new(), |cores| format!("{cores:.2}"));
     let note = match usage.needed_peak_bytes {
         Some(_) => joined([
             Some(duration(usage.seconds)),
@@ -78,6 +76,12 @@ fn row(page: &mut Page, label: &str, usage: &Usage, snapshot: &Snapshot, key: &s
     };
     let peak = known(usage.needed_peak_bytes, bytes);
     page.compared(&escape::head(label, LABEL), &peak, &cores, &note);
+}
+
+/// CPU time by the time beside it, also where `busy_cores` is that of the last second.
+fn mean_cores(usage: &Usage) -> Option<f64> {
+    let mean = usage.busy_seconds? / usage.seconds;
+    mean.is_finite().then_some(mean)
 }
 
 /// The `count` with the highest peaks, in their own order.
