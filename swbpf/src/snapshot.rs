@@ -186,7 +186,8 @@ pub struct Cpu {
     pub usage_ns: Option<u64>,
     /// The same as `busy_cores`, under the name that other tools use.
     pub effective_cores: Option<f64>,
-    /// Highest `busy_cores` of any 1 s window.
+    /// Highest `busy_cores` between two looks a second apart. Where the second look came later than 2 s after the first, as after a
+    /// restart of the agent, that time is left out.
     pub peak_effective_cores: Option<f64>,
     /// CPU time on each processor that the target used, by processor number.
     pub per_cpu_busy_seconds: Option<BTreeMap<u32, f64>>,

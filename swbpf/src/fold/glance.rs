@@ -3,6 +3,10 @@
 use super::{Fold, Reading, cpu, memory::page_bytes};
 use crate::probe::{BucketReading, Losses, SlotReading};
 
+/// Longest window of the busiest second. Looks are a second apart; where there was no reader for a time, or it was late, the mean
+/// until it looked again is that of no second.
+const LONGEST_WINDOW_NS: u64 = 2_000_000_000;
+
 /// What was seen.
 #[derive(Debug, Clone)]
 pub struct Glance {
@@ -70,9 +74,28 @@ impl Fold {
             self.each_30_s.look(self.looks, pages);
         }
         let window_ns = self.last.ns.saturating_sub(self.previous.ns);
-        if let Some(busy) = cpu::busy_ns(&self.previous, &self.last).filter(|_| window_ns > 0) {
-            let cores = busy as f64 / window_ns as f64;
-            self.cores_peak = Some(self.cores_peak.map_or(cores, |peak| peak.max(cores)));
-        }
+        let cores = cpu::busy_ns(&self.previous, &self.last).and_then(|busy| cores(busy, window_ns));
+        self.cores_peak = cores.into_iter().chain(self.cores_peak).reduce(f64::max);
+    }
+}
+
+/// Busy cores between two looks; `None` where they are not about a second apart.
+fn cores(busy_ns: u64, window_ns: u64) -> Option<f64> {
+    (1..=LONGEST_WINDOW_NS)
+        .contains(&window_ns)
+        .then(|| busy_ns as f64 / window_ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_second_is_not_the_busiest() {
+        assert_eq!(cores(1_500_000_000, 1_000_000_000), Some(1.5));
+        assert_eq!(cores(2_000_000_000, LONGEST_WINDOW_NS), Some(1.0));
+        // Nobody read for half a minute.
+        assert_eq!(cores(30_000_000_000, 30_000_000_000), None);
+        assert_eq!(cores(0, 0), None);
     }
 }

@@ -30,6 +30,7 @@ use crate::{
     job::cgroup::Hierarchies,
     out,
 };
+use birth::Nests;
 use jobs::Jobs;
 use metrics::Metrics;
 pub use metrics::asked;
@@ -57,17 +58,21 @@ async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) 
     let admins = asked.admin_group.as_deref().map(group).transpose()?;
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;
+    // Before anything is made.
+    let nests = Nests::of(&hierarchies, &asked.watch)?;
     // While this process may still do all that it has to be started with.
     let calibrator = Calibrator::with_helper()?;
     let mut metrics = Metrics::open(asked).await?;
     let _held = server::make_dir(run_dir(socket))?;
-    let mut jobs = Jobs::begin(hierarchies, asked, run_dir(socket), force, calibrator)?;
+    let mut jobs = Jobs::begin(hierarchies, nests, asked, run_dir(socket), force, calibrator)?;
     give_up_capabilities(&jobs).context("give up capabilities")?;
     let mut questions = server::open(socket, admins, Archive::new(asked.records.clone()))?;
     let waiting = notices(&jobs.probe())?;
+    note(&jobs.watched());
     note(&format!(
-        "records the jobs of this host in {}",
-        asked.records.display()
+        "records the jobs of this host in {}; clients meet it at {}",
+        asked.records.display(),
+        socket.display()
     ));
     let mut service = Service::find();
     service.ready(jobs.count());

@@ -1,5 +1,7 @@
 //! Where jobs are born, and what is born there.
 
+mod asked;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -7,15 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::anyhow;
-
-use super::note;
 use crate::{
     error::Error,
     fold::SlurmJob,
     job::{
         cgroup::{
-            Cgroup, CgroupError, Controller, Descendant, Hierarchies, Version,
+            Cgroup, Controller, Descendant, Hierarchies, Version,
             slurm::{JobDirName, JobPlace},
             subdirectories,
         },
@@ -26,6 +25,7 @@ use crate::{
     snapshot::TargetKind,
     verb::target::{Chosen, OfJob, told},
 };
+use asked::{Asked, refuse_nested};
 
 /// Directories that are looked at in one.
 const MAX_LISTED: usize = 65_536;
@@ -46,20 +46,6 @@ pub struct Nests {
     asked: Vec<Asked>,
     /// Of the hierarchy that counts memory.
     version: Option<Version>,
-}
-
-/// A cgroup that was asked for.
-#[derive(Debug)]
-struct Asked {
-    /// As it was asked for.
-    path: PathBuf,
-    /// Where it was last found.
-    dir: PathBuf,
-    /// Its id when it was last there.
-    id: Option<u64>,
-    is_there: bool,
-    /// Whether it was told that it is waited for, and not yet that it is there.
-    is_missed: bool,
 }
 
 /// A target that was found.
@@ -101,14 +87,23 @@ impl Nests {
 
     /// Tells which of them have come: what is made in them has a slot from now on.
     pub fn are_watched(&mut self) {
-        for asked in self.asked.iter_mut().filter(|asked| asked.is_there) {
-            if std::mem::take(&mut asked.is_missed) {
-                note(&format!(
-                    "the cgroup {} is there: what is made in it is recorded",
-                    asked.path.display()
-                ));
-            }
+        for asked in &mut self.asked {
+            asked.is_watched();
         }
+    }
+
+    /// What is recorded, for whoever starts the agent to see whether it is what was meant.
+    pub fn told(&self, hierarchies: &Hierarchies) -> String {
+        let root = hierarchies
+            .mount_point_of(Controller::Memory)
+            .unwrap_or(Path::new("/"));
+        let version = self.version.map_or(0, Version::number);
+        let asked: Vec<String> = self.asked.iter().map(Asked::to_string).collect();
+        format!(
+            "watches for the jobs of Slurm below {} (cgroup version {version}){}",
+            root.display(),
+            asked.concat()
+        )
     }
 
     /// In so many looks, they are looked for once. On version 1 the programs find those of Slurm as they are made: this is in case
@@ -223,82 +218,6 @@ impl Nests {
     }
 }
 
-impl Asked {
-    /// One that is not there is waited for where one can be made.
-    fn of(hierarchies: &Hierarchies, path: &Path) -> Result<Self, Error> {
-        let mut asked = Self {
-            path: path.to_owned(),
-            dir: path.to_owned(),
-            id: None,
-            is_there: false,
-            is_missed: false,
-        };
-        match hierarchies.cgroup_at(path) {
-            Ok(cgroup) => asked.found(&cgroup),
-            Err(CgroupError::Gone { .. }) if is_below_a_cgroup(hierarchies, path) => asked.tell_absence(),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(asked)
-    }
-
-    fn found(&mut self, cgroup: &Cgroup) {
-        cgroup.path().clone_into(&mut self.dir);
-        self.id = Some(cgroup.id());
-        self.is_there = true;
-    }
-
-    /// Looks whether it is there; whether that, or which one it is, has changed.
-    fn see(&mut self, hierarchies: &Hierarchies) -> bool {
-        let there = fs::metadata(&self.dir).ok().map(|there| there.ino());
-        if self.is_there && there == self.id {
-            return false;
-        }
-        match hierarchies.cgroup_at(&self.path) {
-            Ok(cgroup) => {
-                self.found(&cgroup);
-                true
-            }
-            Err(_) if self.is_there => {
-                self.is_there = false;
-                self.tell_absence();
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    fn tell_absence(&mut self) {
-        self.is_missed = true;
-        note(&format!(
-            "there is no cgroup {}: it is waited for, and what is made in it is recorded then",
-            self.path.display()
-        ));
-    }
-}
-
-/// Refuses a watched cgroup below another: what is made in it is counted to the target of the upper one that it lies in.
-fn refuse_nested(dirs: &[&Path]) -> Result<(), Error> {
-    for below in dirs {
-        let above = { dirs.iter() }.find(|above| below != *above && below.starts_with(above));
-        if let Some(above) = above {
-            return Err(anyhow!(
-                "--watch {} lies below --watch {}, and a cgroup cannot be both recorded and watched: name one of them",
-                below.display(),
-                above.display()
-            )
-            .into());
-        }
-    }
-    Ok(())
-}
-
-/// Whether a cgroup can be made at a path where there is none.
-fn is_below_a_cgroup(hierarchies: &Hierarchies, path: &Path) -> bool {
-    let mut above = path.ancestors().skip(1);
-    let nearest = above.find(|above| above.exists());
-    nearest.is_some_and(|nearest| hierarchies.cgroup_at(nearest).is_ok())
-}
-
 fn job(cgroup: Cgroup, place: JobPlace, from_birth: bool) -> Born {
     let name = place.name.to_string();
     Born {
@@ -377,22 +296,4 @@ fn search(dir: &Path, levels: u32, slurm_alone: bool, id: u64) -> Option<PathBuf
 /// The cgroups right below one.
 fn below(dir: &Path) -> impl Iterator<Item = Descendant> {
     subdirectories(dir).into_iter().flatten().take(MAX_LISTED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_watched_cgroup_below_another_is_refused() {
-        let [above, below, beside] = ["/c/w", "/c/w/a/in", "/c/win"].map(Path::new);
-        for dirs in [[above, below], [below, above]] {
-            let refusal = refuse_nested(&dirs).expect_err("refused").to_string();
-            assert!(
-                refusal.contains("/c/w/a/in lies below --watch /c/w,"),
-                "{refusal}"
-            );
-        }
-        assert!(refuse_nested(&[above, beside, above]).is_ok());
-    }
 }

@@ -124,6 +124,7 @@ impl Jobs {
     /// Takes over what an agent before this one left, or begins anew.
     pub fn begin(
         hierarchies: Hierarchies,
+        mut nests: Nests,
         asked: &cli::Agent,
         run_dir: &Path,
         force: Option<ForcedSource>,
@@ -131,7 +132,6 @@ impl Jobs {
     ) -> Result<Self, Error> {
         let states = States::open(run_dir.join("jobs"))?;
         let records = Place::open(&asked.records)?;
-        let mut nests = Nests::of(&hierarchies, &asked.watch)?;
         let mut facts = Facts::gather();
         let version = hierarchies
             .version_of(Controller::Memory)
@@ -194,6 +194,11 @@ impl Jobs {
     /// The programs.
     pub fn probe(&self) -> Ref<'_, Probe> {
         self.probe.borrow()
+    }
+
+    /// Where they are watched for.
+    pub fn watched(&self) -> String {
+        self.nests.told(&self.hierarchies)
     }
 
     /// How many there are.

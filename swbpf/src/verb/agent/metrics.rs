@@ -36,13 +36,44 @@ const SHARE: u32 = 20;
 /// Questions that wait to be taken.
 const ASKS: usize = 16;
 
-/// All readers.
-pub struct Metrics {
-    file: Option<TextFile>,
-    /// When the next part of the file's window begins.
+/// When the file is written.
+struct Due {
+    /// When the next part of its window begins.
     next_part: Instant,
     /// When it may be written before that.
     next_version: Instant,
+}
+
+/// What the file is written for.
+#[derive(Debug, PartialEq, Eq)]
+enum Version {
+    /// It is time: the next part of its window begins.
+    WithNewPart,
+    /// Jobs have come or gone.
+    BecauseOfJobs,
+}
+
+impl Due {
+    /// The first version comes with the first look after this: a collector is not to wait for numbers that there are.
+    fn at(begin: Instant) -> Self {
+        Self {
+            next_part: begin,
+            next_version: begin,
+        }
+    }
+
+    fn version(&self, now: Instant, have_changed: bool) -> Option<Version> {
+        if now >= self.next_part {
+            return Some(Version::WithNewPart);
+        }
+        (have_changed && now >= self.next_version).then_some(Version::BecauseOfJobs)
+    }
+}
+
+/// All readers.
+pub struct Metrics {
+    file: Option<TextFile>,
+    due: Due,
     asks: (mpsc::Sender<Ask>, mpsc::Receiver<Ask>),
     /// The last answer by HTTP in each format, and until when it is given again.
     last: [Option<(Instant, Answer)>; 2],
@@ -60,8 +91,7 @@ impl Metrics {
         }
         Ok(Self {
             file: asked.openmetrics.as_deref().map(TextFile::open).transpose()?,
-            next_part: Instant::now() + EVERY,
-            next_version: Instant::now(),
+            due: Due::at(Instant::now()),
             asks,
             last: [None, None],
         })
@@ -107,19 +137,17 @@ impl Metrics {
             return Ok(());
         };
         let now = Instant::now();
-        let is_time = now >= self.next_part;
-        let may_be_earlier = jobs.have_changed && now >= self.next_version;
-        if !(is_time || may_be_earlier) {
+        let Some(version) = self.due.version(now, jobs.have_changed) else {
             return Ok(());
-        }
+        };
         jobs.have_changed = false;
         let (samples, agent) = jobs.samples(Reader::File)?;
         if let Some(error) = file.write(&openmetrics::text(&samples, &agent, file.format)) {
             note(&format!("metrics: {error}; it is tried again"));
         }
-        self.next_version = Instant::now() + now.elapsed() * SHARE;
-        if is_time {
-            self.next_part = now + EVERY;
+        self.due.next_version = Instant::now() + now.elapsed() * SHARE;
+        if version == Version::WithNewPart {
+            self.due.next_part = now + EVERY;
             let part = jobs.begin_part(Reader::File);
             jobs.windows
                 .forget_before(Reader::File, (part + 1).saturating_sub(PARTS));
@@ -138,4 +166,23 @@ impl Metrics {
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     let listener = TcpListener::bind(address).await;
     Ok(listener.with_context(|| format!("listen at {address}"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_look_is_written_and_then_what_is_due() {
+        let begin = Instant::now();
+        let mut due = Due::at(begin);
+        assert_eq!(due.version(begin, false), Some(Version::WithNewPart));
+        due.next_part = begin + EVERY;
+        due.next_version = begin + SAME;
+        let after = |millis, have_changed| due.version(begin + Duration::from_millis(millis), have_changed);
+        assert_eq!(after(100, true), None);
+        assert_eq!(after(14_999, false), None);
+        assert_eq!(after(1000, true), Some(Version::BecauseOfJobs));
+        assert_eq!(after(15_000, false), Some(Version::WithNewPart));
+    }
 }
