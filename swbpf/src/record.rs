@@ -19,7 +19,7 @@ mod writer;
 
 pub use acl::listed;
 pub use brief::Brief;
-pub use dir::{Dir, FileId, Run};
+pub use dir::{Dir, FileId, Inode, Run};
 pub use find::{Found, Search, find, named};
 pub use ids::{Ids, Match};
 pub use index::Index;

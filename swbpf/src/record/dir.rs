@@ -36,10 +36,14 @@ pub enum Run {
     Earlier,
 }
 
+/// Number of a file, of which no other file has it as long as it is there.
+pub type Inode = u64;
+
 /// Which file something was, by whatever name: the number of one that was removed is soon that of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileId {
-    inode: u64,
+    /// Its number.
+    pub inode: Inode,
     /// Where the file system tells it.
     made: Option<SystemTime>,
 }

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::{AtFlags, Dir as Entries, FileType, Stat, statat, unlinkat};
 
-use super::{Dir, RecordName};
+use super::{Dir, Inode, RecordName};
 
 /// Records that one round looks at, and that it removes.
 const MAX_LOOKED_AT: usize = 1_000_000;
@@ -45,8 +45,8 @@ struct Seen {
 }
 
 impl Dir {
-    /// Removes records, the oldest first, but none of `writing`, the names of files. What is no record is left alone.
-    pub fn prune(&self, keep: Keep, writing: &BTreeSet<String>, now: SystemTime) -> io::Result<Pruned> {
+    /// Removes records, the oldest first, but none of `writing`, whatever their names are by now. What is no record is left alone.
+    pub fn prune(&self, keep: Keep, writing: &BTreeSet<Inode>, now: SystemTime) -> io::Result<Pruned> {
         let mut seen = self.seen()?;
         seen.sort_by(|a, b| (written(&a.stat), &a.file).cmp(&(written(&b.stat), &b.file)));
         let mut pruned = Pruned {
@@ -57,7 +57,7 @@ impl Dir {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .saturating_sub(keep.age);
-        for seen in seen.iter().filter(|seen| !writing.contains(&seen.file)) {
+        for seen in seen.iter().filter(|seen| !writing.contains(&seen.stat.st_ino)) {
             let is_old = written(&seen.stat) < oldest.as_secs() as i64;
             if pruned.removed >= MAX_REMOVED || !(is_old || pruned.left_bytes > keep.bytes) {
                 break;
@@ -122,7 +122,7 @@ fn written(stat: &Stat) -> i64 {
 mod tests {
     use std::{
         fs::{self, File},
-        os::unix::fs::symlink,
+        os::unix::fs::{MetadataExt, symlink},
         process::Command,
     };
 
@@ -161,7 +161,8 @@ mod tests {
         }
 
         fn prune(&self, keep: Keep, writing: &[&str]) -> Pruned {
-            let writing = writing.iter().map(|&name| name.to_owned()).collect();
+            let inode = |name: &&str| fs::metadata(self.dir.path_of(name)).expect("there").ino();
+            let writing = writing.iter().map(inode).collect();
             self.dir.prune(keep, &writing, self.now).expect("a round")
         }
 
@@ -185,6 +186,19 @@ mod tests {
         assert_eq!(scene.there(), ["2.jsonl", "3.jsonl"]);
         assert_eq!((pruned.removed, pruned.removed_bytes), (2, 8 * KIB));
         assert_eq!(scene.prune(keep, &[]).removed, 1);
+    }
+
+    #[test]
+    fn one_that_is_being_written_stays_by_whatever_name() {
+        let scene = Scene::new();
+        scene.file("1.jsonl", 4, 9);
+        let path = |name| scene.dir.path_of(name);
+        let writing = BTreeSet::from([fs::metadata(path("1.jsonl")).expect("there").ino()]);
+        fs::rename(path("1.jsonl"), path("1.1.jsonl")).expect("renamed");
+        scene.file("1.jsonl", 4, 9);
+        let keep = Keep { age: DAY * 7, ..ALL };
+        let pruned = scene.dir.prune(keep, &writing, scene.now).expect("a round");
+        assert_eq!((pruned.removed, scene.there()), (1, vec!["1.1.jsonl".to_owned()]));
     }
 
     #[test]

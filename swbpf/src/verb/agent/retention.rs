@@ -14,7 +14,7 @@ use super::note;
 use crate::{
     cli,
     out::units::bytes,
-    record::{Dir, Keep, Pruned},
+    record::{Dir, Inode, Keep, Pruned},
 };
 
 /// Time between two rounds.
@@ -47,9 +47,9 @@ impl Retention {
         self.rounds.tick().await;
     }
 
-    /// Begins a round, beside the agent: a directory of very many files, or a slow disk, takes its time. `writing` are the names
-    /// of the files that have to stay.
-    pub fn begin(&mut self, dir: Option<Dir>, writing: BTreeSet<String>) {
+    /// Begins a round, beside the agent: a directory of very many files, or a slow disk, takes its time. `writing` are the files
+    /// that have to stay.
+    pub fn begin(&mut self, dir: Option<Dir>, writing: BTreeSet<Inode>) {
         let is_busy = self.round.as_ref().is_some_and(|round| !round.is_finished());
         let Some(dir) = dir.filter(|_| !is_busy) else {
             return;

@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{Jobs, lines::Failing};
-use crate::{error::Error, record::Dir, verb::agent::note};
+use crate::{
+    error::Error,
+    record::{Dir, Inode},
+    verb::agent::note,
+};
 
 /// The directory of the records: it may be moved or removed at any time.
 pub struct Place {
@@ -67,10 +71,13 @@ impl Jobs {
         self.records.dir().cloned()
     }
 
-    /// Names of the files that are being written.
-    pub fn writing(&self) -> BTreeSet<String> {
+    /// The files that are being written.
+    pub fn writing(&self) -> BTreeSet<Inode> {
         let of_jobs = self.by_slot.values().filter_map(|job| job.lines.file());
-        of_jobs.chain(self.unwritten.files()).map(str::to_owned).collect()
+        of_jobs
+            .chain(self.unwritten.files())
+            .map(|file| file.inode)
+            .collect()
     }
 
     /// Looks whether the directory of the records is where it was.

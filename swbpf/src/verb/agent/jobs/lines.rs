@@ -98,8 +98,8 @@ impl Lines {
     }
 
     /// The file that they go to.
-    pub fn file(&self) -> Option<&str> {
-        self.begun.as_deref()
+    pub fn file(&self) -> Option<FileId> {
+        self.file
     }
 
     /// Who may read them besides root.
@@ -169,6 +169,7 @@ impl Lines {
                 Err(Error::Output { source, .. }) if is_lost(&source) => {}
                 Ok(writer) => {
                     self.begun = Some(writer.name().to_owned());
+                    self.file = writer.id();
                     return Ok(writer);
                 }
                 failed => return failed,
@@ -245,7 +246,7 @@ impl Unwritten {
     }
 
     /// The files that they go to.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
         self.0.iter().filter_map(|summary| summary.lines.file())
     }
 
