@@ -16,9 +16,8 @@ pub use way::{IN_USER_NAMESPACE, MOUNT_PROC, NO_PROC, way_to_capabilities, way_t
 use words::lines;
 pub use words::one_line;
 
-/// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them.
-///
-/// From 65 to 78 they lie in the range of `sysexits.h`, with its number where it has a word for the case.
+/// Exit codes and their meaning, as `--help` and `docs/exit-codes.md` list them. From 65 to 78 they lie in the range of `sysexits.h`,
+/// with its number where it has a word for the case.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "done"),
     (1, "another failure, told on standard error"),
@@ -190,14 +189,9 @@ pub enum Error {
         /// What is known, and what to do.
         why: String,
     },
-    /// A job has records, and none of this run.
-    #[error("no record of {what}: {why}")]
-    NoSuchRun {
-        /// What was asked for, as `job 123`.
-        what: String,
-        /// Which runs there are.
-        why: String,
-    },
+    /// A job has records, and none of this run: what was asked for, and which there are.
+    #[error("no record of {0}: {1}")]
+    NoSuchRun(String, String),
     /// Records are there that this user may not see.
     #[error("cannot {action} {path:?}: {why}")]
     RecordDenied {
@@ -363,7 +357,7 @@ impl Error {
             Self::NoSuchProcess { .. }
             | Self::NoSuchJob { .. }
             | Self::NoRecord { .. }
-            | Self::NoSuchRun { .. } => 67,
+            | Self::NoSuchRun(..) => 67,
             Self::JobElsewhere { .. } => 68,
             Self::Lockdown { .. } => 69,
             Self::NoBtf { .. } | Self::BadBtf { .. } => 70,

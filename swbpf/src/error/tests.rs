@@ -114,10 +114,7 @@ fn one_of_each_job() -> Vec<Error> {
             what: "job 7".into(),
             why: "it has not run here".into(),
         },
-        Error::NoSuchRun {
-            what: "job 7".into(),
-            why: "there is no run 9 of it here: it has run once, which is told without --run".into(),
-        },
+        Error::NoSuchRun("job 7".into(), "there is no run 9 of it here".into()),
         Error::RecordDenied {
             action: "list",
             path: PathBuf::from("/a\n\u{1b}[31m"),

@@ -202,10 +202,8 @@ fn no_run(wanted: &Recorded, run: u32, runs: &BTreeSet<u32>) -> Error {
         [] => "only the latest is recorded, which is told without --run".to_owned(),
         earlier => format!("there are the latest, without --run, and {}", earlier.join(", ")),
     };
-    Error::NoSuchRun {
-        what: wanted.to_string(),
-        why: format!("there is no run {run} of it here: {earlier}"),
-    }
+    let why = format!("there is no run {run} of it here: {earlier}");
+    Error::NoSuchRun(wanted.to_string(), why)
 }
 
 #[cfg(test)]

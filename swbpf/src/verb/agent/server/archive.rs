@@ -205,7 +205,7 @@ fn refusal(error: Error, user: Option<u32>) -> Refusal {
              which there are",
         ),
         // It is told of records that this user may see alone.
-        Error::NoSuchRun { why, .. } => Refusal::new(Reason::Absent, why),
+        Error::NoSuchRun(_, why) => Refusal::new(Reason::Absent, why),
         Error::JobSeveral { what, candidates } => Refusal {
             candidates,
             ..Refusal::new(Reason::Several, what)
