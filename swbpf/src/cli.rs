@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 
 use crate::error::Error;
 use crate::job::id::{IdError, JobId};
@@ -151,10 +151,26 @@ struct CliAttach {
     json: Option<PathBuf>,
 }
 
+/// The commands. Those that read records have no use for an option of all, and their help does not offer it.
+fn command() -> Command {
+    let hidden = Arg::new("force_source")
+        .long("force-source")
+        .value_parser(value_parser!(ForcedSource))
+        .global(true)
+        .hide(true);
+    let hide = |reads: Command| reads.arg(&hidden);
+    Cli::command()
+        .mut_subcommand("show", hide)
+        .mut_subcommand("list", hide)
+}
+
 /// Reads the arguments, the name of the program first among them.
 pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Invocation, Error> {
     let typed: Vec<OsString> = typed.into_iter().collect();
-    let cli = Cli::try_parse_from(&typed).map_err(|error| hints::improved(error, &typed))?;
+    let matches = command().try_get_matches_from(&typed);
+    let cli = matches
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|error| hints::improved(error, &typed))?;
     if let Some(option) = cli.options.any().filter(|_| !cli.once) {
         let refusal = hints::without_once(option, cli.verb.is_some());
         return Err(refuse(ErrorKind::MissingRequiredArgument, &refusal));

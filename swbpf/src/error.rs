@@ -331,6 +331,9 @@ pub enum Error {
         /// How many it may have.
         limit: u64,
     },
+    /// A user started the agent.
+    #[error("the agent has to be started as root: it gives up what it does not need once its programs count")]
+    AgentNotRoot,
     /// Anything else.
     #[error("{}", one_line(.0))]
     Other(#[source] anyhow::Error),
@@ -369,6 +372,7 @@ impl Error {
             Self::Permission { .. }
             | Self::NoOwnCgroup { .. }
             | Self::JobNotYours { .. }
+            | Self::AgentNotRoot
             | Self::RecordDenied { .. } => 77,
             Self::MissingCapability { .. } | Self::UserNamespace => 78,
             Self::NotExecutable { .. } | Self::NoRoom { .. } => 126,

@@ -37,7 +37,13 @@ pub struct Agent {
 
 /// Metrics tell of every job of the host: what carries them further also says to whom.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
+    // That name alone has one meaning wherever it is asked (RFC 6761, section 6.3).
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
+    let address: SocketAddr = numeric
+        .as_deref()
+        .unwrap_or(text)
         .parse()
         .map_err(|_| "it is no address and port: 127.0.0.1:9417 or [::1]:9417".to_owned())?;
     if address.ip().is_loopback() {

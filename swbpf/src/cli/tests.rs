@@ -17,7 +17,7 @@ fn refusal(line: &str) -> String {
 
 #[test]
 fn the_definition_holds_together() {
-    Cli::command().debug_assert();
+    command().debug_assert();
 }
 
 #[test]
@@ -270,6 +270,9 @@ fn help_lists_what_a_command_takes() {
     for line in ["sw-bpf doctor --help", "sw-bpf run --help"] {
         assert!(!help(line).contains("--node"), "{line}");
     }
+    for line in ["sw-bpf show --help", "sw-bpf list --help"] {
+        assert!(!help(line).contains("--force-source"), "{line}");
+    }
     for line in ["sw-bpf attach --help", "sw-bpf --help"] {
         assert!(help(line).contains("--node"), "{line}");
     }
@@ -313,5 +316,33 @@ fn the_doctor_takes_json_and_a_source() {
         "sw-bpf 4711 doctor",
     ] {
         let _ = refusal(line);
+    }
+}
+
+#[test]
+fn metrics_are_told_at_a_loopback_address() {
+    for (line, address) in [
+        ("127.0.0.1:9417", "127.0.0.1:9417"),
+        ("localhost:9417", "127.0.0.1:9417"),
+        ("[::1]:9417", "[::1]:9417"),
+    ] {
+        let Verb::Agent(agent) = verb(&format!("sw-bpf agent --listen {line}")) else {
+            panic!("another task")
+        };
+        assert_eq!(
+            agent.listen.map(|listen| listen.to_string()).as_deref(),
+            Some(address)
+        );
+    }
+    for line in [
+        "9417",
+        "localhost",
+        "localhost:x",
+        "node1:9417",
+        "0.0.0.0:9417",
+        "[::]:9417",
+    ] {
+        let told = refusal(&format!("sw-bpf agent --listen {line}"));
+        assert!(told.contains("127.0.0.1"), "{line}: {told}");
     }
 }

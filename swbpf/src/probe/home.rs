@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use rustix::{
-    fs::{FlockOperation, Mode, OFlags, flock, fstatfs, open},
+    fs::{FlockOperation, Mode, OFlags, flock, open, statfs},
     io::Errno,
 };
 
@@ -17,6 +17,8 @@ use crate::error::Error;
 
 /// `BPF_FS_MAGIC` of `linux/magic.h`.
 const BPF_FS: u64 = 0xcafe_4a11;
+/// Where a host has such a file system.
+const USUAL: &str = "/sys/fs/bpf";
 /// How the names of pins begin.
 const PINS: [&str; 3] = ["map_", "prog_", "link_"];
 
@@ -33,23 +35,19 @@ impl Home {
     /// Takes the directory, which is made where it is not there. One that another agent holds, that is on no BPF file system, or
     /// that has anything in it but pins, is refused.
     pub fn take(path: &Path) -> Result<Self, Error> {
-        let mount = "`mount -t bpf bpf /sys/fs/bpf`";
-        fs::create_dir_all(path).with_context(|| {
-            format!(
-                "make {}: is a BPF file system mounted there ({mount})?",
-                path.display()
-            )
-        })?;
+        // Before it is made: elsewhere, nothing is to be left.
+        let nearest = path.ancestors().find(|above| above.exists());
+        if !is_bpf(nearest.unwrap_or(Path::new("."))) {
+            let remedy = if is_bpf(Path::new(USUAL)) {
+                format!("name a directory below {USUAL} for --pin-dir")
+            } else {
+                format!("`mount -t bpf bpf {USUAL}`, and name a directory below it for --pin-dir")
+            };
+            return Err(anyhow!("{} is on no BPF file system: {remedy}", path.display()).into());
+        }
+        fs::create_dir_all(path).with_context(|| format!("make {}", path.display()))?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let held = open(path, flags, Mode::empty()).with_context(|| format!("open {}", path.display()))?;
-        let kind = fstatfs(&held).with_context(|| format!("look at {}", path.display()))?;
-        if kind.f_type as u64 & 0xffff_ffff != BPF_FS {
-            return Err(anyhow!(
-                "{} is on no BPF file system: {mount}, or name a directory below another for --pin-dir",
-                path.display()
-            )
-            .into());
-        }
         match flock(&held, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -151,4 +149,22 @@ fn names(dir: &Path) -> Result<Vec<String>, Error> {
             .collect()
     };
     Ok(read().with_context(|| format!("read {}", dir.display()))?)
+}
+
+fn is_bpf(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.f_type as u64 & 0xffff_ffff == BPF_FS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_elsewhere_is_refused_and_not_made() {
+        let temp = tempfile::tempdir().expect("a temporary directory");
+        let path = temp.path().join("a/b");
+        let told = Home::take(&path).expect_err("on no BPF file system").to_string();
+        assert!(told.contains("for --pin-dir"), "{told}");
+        assert!(!temp.path().join("a").exists());
+    }
 }

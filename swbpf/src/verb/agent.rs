@@ -55,6 +55,9 @@ pub async fn agent(
 }
 
 async fn record(asked: &cli::Agent, socket: &Path, force: Option<ForcedSource>) -> Result<ExitCode, Error> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::AgentNotRoot);
+    }
     let admins = asked.admin_group.as_deref().map(group).transpose()?;
     let signals = Signals::catch()?;
     let hierarchies = Hierarchies::detect()?;

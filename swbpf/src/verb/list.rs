@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use jiff::Timestamp;
 
-use super::client;
+use super::{client, show::no_agent};
 use crate::{
     cli::{self, DIR},
     error::Error,
@@ -25,10 +25,12 @@ pub async fn list(asked: &cli::List, socket: &Path) -> Result<ExitCode, Error> {
         None => client::of_records(socket, ask, "any job").await?,
         Some(_) => None,
     };
-    let listing = match answer.and_then(|answer| answer.listing) {
-        Some(listing) => listing,
-        None => read(asked)?,
-    };
+    let told = answer.and_then(|answer| answer.listing);
+    let is_by_agent = told.is_some();
+    let listing = told.map_or_else(|| read(asked), Ok)?;
+    if !is_by_agent && listing.jobs.is_empty() && asked.records.is_none() {
+        no_agent(socket);
+    }
     let is_known = |typed: &String| !listing.jobs.is_empty() || Whose::of(typed).is_known();
     if let Some(user) = asked.user.clone().filter(|typed| !is_known(typed)) {
         return Err(Error::NoSuchUser { user });

@@ -28,9 +28,23 @@ pub async fn show(asked: &cli::Show, socket: &Path) -> Result<ExitCode, Error> {
     };
     let shown = match answer.and_then(|answer| answer.shown) {
         Some(shown) => shown,
-        None => read(asked).await?,
+        None => match read(asked).await {
+            Err(error @ Error::NoRecord { .. }) if asked.records.is_none() => {
+                no_agent(socket);
+                return Err(error);
+            }
+            read => read?,
+        },
     };
     tell(&shown, asked)
+}
+
+/// Says beside an answer without a record where it is from.
+pub fn no_agent(socket: &Path) {
+    let socket = socket.display();
+    out::tell_aside(&text::of_record(&format!(
+        "no agent answered at {socket}: this is what {DIR} has"
+    )));
 }
 
 async fn read(asked: &cli::Show) -> Result<Shown, Error> {

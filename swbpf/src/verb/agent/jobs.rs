@@ -130,7 +130,7 @@ impl Jobs {
         force: Option<ForcedSource>,
         calibrator: Calibrator,
     ) -> Result<Self, Error> {
-        let states = States::open(run_dir.join("jobs"))?;
+        let states = States::open(run_dir.join("left"))?;
         let records = Place::open(&asked.records)?;
         let mut facts = Facts::gather();
         let version = hierarchies

@@ -165,7 +165,10 @@ impl Metrics {
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     let listener = TcpListener::bind(address).await;
-    Ok(listener.with_context(|| format!("listen at {address}"))?)
+    let port = address.port();
+    Ok(listener.with_context(|| {
+        format!("listen at {address} (`ss -ltnp 'sport = :{port}'` tells who does; or name another port)")
+    })?)
 }
 
 #[cfg(test)]
