@@ -5,6 +5,7 @@ mod census;
 mod climb;
 mod drain;
 mod home;
+mod left;
 mod load;
 mod losses;
 mod maps;
@@ -18,7 +19,8 @@ mod view;
 
 pub use below::{Below, Top};
 pub use drain::{BucketReading, Ended, Histograms, PeakReading, Peek, SlotReading};
-pub use home::Home;
+pub use home::{Home, Seen};
+pub use left::left_beside;
 pub use load::{Floor, Probe, Room};
 pub use losses::Losses;
 pub use notice::{LimitHit, Notice, What};

@@ -243,3 +243,55 @@ fn a_clock_that_is_set_back_changes_no_number() {
     let (first, second) = (at(&summary.coverage.from), at(&after.coverage.from));
     assert!((7100..7300).contains(&(first - second)), "{first} {second}");
 }
+
+/// Some pins are removed while the agent runs: they are made again, so the next agent goes on, and the program whose link that was
+/// has counted all the while.
+#[test]
+fn pins_that_are_removed_are_made_again() {
+    if !need_bpf() {
+        return;
+    }
+    let mut node = Node::new();
+    node.start();
+    let job = node.job("pins");
+    let mut loadings = fs::read_dir(node.dir("bpf/pins")).expect("pins");
+    let dir = loadings.next().expect("a loading").expect("an entry").path();
+    let names: Vec<String> = { fs::read_dir(&dir).expect("pins") }
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .filter(|name| name.starts_with("link_") || ["map_LEVELS", "prog_look"].contains(&name.as_str()))
+        .collect();
+    assert!(names.len() > 2, "{names:?}");
+    for name in &names {
+        fs::remove_file(dir.join(name)).expect("a pin");
+    }
+    job.run(&["anon", "--size", "40M", "--hold-ms", "5"]);
+    wait_until("a word", || node.told().contains("are made again"));
+    assert!(names.iter().all(|name| dir.join(name).exists()));
+    node.kill();
+    node.start();
+    job.remove();
+    let summary = node.summary("cgroup-pins");
+    check_peak(&summary, 40 * MIB);
+    assert!(summary.coverage.from_start);
+}
+
+/// A watched cgroup below another is refused, before anything is made.
+#[test]
+fn a_nested_watch_is_refused() {
+    if !need_bpf() {
+        return;
+    }
+    let node = Node::new();
+    let mut nested = node.command();
+    nested.arg("--watch").arg(node.root().join("below"));
+    let refused = output(&mut nested);
+    assert!(!refused.status.success());
+    assert!(
+        told(&refused).contains("lies below --watch"),
+        "{}",
+        told(&refused)
+    );
+    for made in ["run", "jobs", "bpf/pins"] {
+        assert!(!node.dir(made).exists(), "{made}");
+    }
+}

@@ -1,9 +1,14 @@
 //! The directory of the pins, which is an agent's alone: nothing is removed that may be somebody else's.
 
 use std::{
+    collections::BTreeMap,
+    ffi::CString,
     fs,
     io::{self, ErrorKind},
-    os::fd::OwnedFd,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -13,6 +18,7 @@ use rustix::{
     io::Errno,
 };
 
+use super::syscall;
 use crate::error::Error;
 
 /// `BPF_FS_MAGIC` of `linux/magic.h`.
@@ -22,12 +28,32 @@ const USUAL: &str = "/sys/fs/bpf";
 /// How the names of pins begin.
 const PINS: [&str; 3] = ["map_", "prog_", "link_"];
 
+/// The pins of a loading. What they name is open: a pin that is removed stops nothing, and can be made again.
+#[derive(Debug)]
+struct Used {
+    dir: PathBuf,
+    pins: BTreeMap<String, OwnedFd>,
+    /// Those that were not there at the last look.
+    missed: Vec<String>,
+}
+
+/// What has become of the pins.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing that matters yet.
+    Whole,
+    /// These had been removed, and are there again.
+    MadeAgain(Vec<String>),
+    /// All were removed, and with them what counts.
+    Gone,
+}
+
 /// It is held as long as this value is there.
 #[derive(Debug)]
 pub struct Home {
     path: PathBuf,
-    /// One pin of the loading that is used, once there is one: they are removed together.
-    used: Option<PathBuf>,
+    /// The pins of the loading that is used, once there is one.
+    used: Option<Used>,
     _held: OwnedFd,
 }
 
@@ -87,21 +113,26 @@ impl Home {
     }
 
     /// This loading is used from now on.
-    pub fn uses(&mut self, loading: &str) {
-        self.used = Some(self.path.join(loading).join("prog_look"));
+    pub fn uses(&mut self, loading: &str) -> Result<(), Error> {
+        let dir = self.path.join(loading);
+        let mut pins = BTreeMap::new();
+        for name in names(&dir)? {
+            let path = dir.join(&name);
+            let opened = c_path(&path).and_then(|path| syscall::open_pin(&path));
+            pins.insert(name, opened.with_context(|| format!("open {}", path.display()))?);
+        }
+        self.used = Some(Used {
+            dir,
+            pins,
+            missed: Vec::new(),
+        });
+        Ok(())
     }
 
-    /// Whether the pins of the loading that is used are there. What else is in the directory, and where it cannot be looked at, is
-    /// no matter: the programs count.
-    pub fn has_pins(&self) -> io::Result<bool> {
-        let Some(pin) = &self.used else {
-            return Ok(true);
-        };
-        match fs::symlink_metadata(pin) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+    /// Looks whether the pins of the loading that is used are there, and makes those again that are missing: without them the next
+    /// agent would begin anew. What else is in the directory is no matter.
+    pub fn look(&mut self) -> Result<Seen, Error> {
+        self.used.as_mut().map_or(Ok(Seen::Whole), Used::look)
     }
 
     /// That the pins are gone, and with them what counts.
@@ -115,11 +146,6 @@ impl Home {
 
     /// The directories of all loadings.
     fn loadings(&self) -> Result<Vec<PathBuf>, Error> {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_loading = |name: &str| {
-            let parts = name.split_once('-');
-            parts.is_some_and(|(pid, moment)| is_number(pid) && is_number(moment))
-        };
         let mut loadings = Vec::new();
         for name in names(&self.path)? {
             let path = self.path.join(&name);
@@ -141,14 +167,62 @@ impl Home {
     }
 }
 
+/// Whether this is how an agent names the directory of a loading: its process id and the moment.
+pub(super) fn is_loading(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = name.split_once('-');
+    parts.is_some_and(|(pid, moment)| is_number(pid) && is_number(moment))
+}
+
+impl Used {
+    fn look(&mut self) -> Result<Seen, Error> {
+        let there = match names_in(&self.dir) {
+            Ok(there) => there,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Seen::Gone),
+            Err(error) => {
+                return Err(anyhow!(error)
+                    .context(format!("read {}", self.dir.display()))
+                    .into());
+            }
+        };
+        let missing: Vec<String> = self
+            .pins
+            .keys()
+            .filter(|pin| !there.contains(pin))
+            .cloned()
+            .collect();
+        if missing.len() == self.pins.len() {
+            return Ok(Seen::Gone);
+        }
+        // Whoever removes the directory is not to find it full again: they may be in the middle of it.
+        let before = std::mem::replace(&mut self.missed, missing);
+        if self.missed.is_empty() || self.missed != before {
+            return Ok(Seen::Whole);
+        }
+        for name in &self.missed {
+            if let Some(object) = self.pins.get(name) {
+                let path = self.dir.join(name);
+                let pinned = c_path(&path).and_then(|path| syscall::pin(object.as_fd(), &path));
+                pinned.with_context(|| format!("pin {}", path.display()))?;
+            }
+        }
+        Ok(Seen::MadeAgain(std::mem::take(&mut self.missed)))
+    }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
 fn names(dir: &Path) -> Result<Vec<String>, Error> {
-    let read = || -> io::Result<Vec<String>> {
-        let entries = fs::read_dir(dir)?;
-        entries
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect()
-    };
-    Ok(read().with_context(|| format!("read {}", dir.display()))?)
+    Ok(names_in(dir).with_context(|| format!("read {}", dir.display()))?)
+}
+
+fn names_in(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(dir)?;
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
 }
 
 fn is_bpf(path: &Path) -> bool {

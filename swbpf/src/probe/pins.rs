@@ -134,6 +134,12 @@ fn take_over(
         ));
     }
     let dir = pins.dir.join(&loaded.pins);
+    if !dir.exists() {
+        return Err(anyhow!(
+            "the programs before are not in {}: they were removed, or another --pin-dir was given",
+            pins.dir.display()
+        ));
+    }
     let map = |name: &str| {
         let path = dir.join(format!("map_{name}"));
         let map = MapData::from_pin(&path).and_then(Map::from_map_data);
@@ -151,6 +157,9 @@ fn take_over(
         .filter(|planned| planned.absent.is_none());
     let attached: anyhow::Result<Vec<Attached>> = planned
         .map(|planned| {
+            // Without it, the program is there and not on its hook.
+            let link = dir.join(format!("link_{}", planned.name));
+            fs::symlink_metadata(&link).with_context(|| format!("look at {}", link.display()))?;
             Ok(Attached {
                 program: planned.clone(),
                 fd: program(planned.name)?,
@@ -166,7 +175,7 @@ fn take_over(
         own_cgroup_id: own_cgroup.map_or(0, |own| fs::metadata(own).map_or(0, |own| own.ino())),
     };
     home.remove_all_but(Some(&loaded.pins))?;
-    home.uses(&loaded.pins);
+    home.uses(&loaded.pins)?;
     let mut probe = Probe::of(plan, room, parts)?;
     probe.find_lost()?;
     Ok(probe)
@@ -211,7 +220,7 @@ fn load(
         climbed: probe.climbed.clone(),
     };
     write(&pins.loaded, &loaded).with_context(|| format!("write {}", pins.loaded.display()))?;
-    home.uses(&loaded.pins);
+    home.uses(&loaded.pins)?;
     Ok(probe)
 }
 

@@ -1,14 +1,15 @@
 //! The few calls of bpf(2) that aya does not wrap.
 
 use std::{
+    ffi::CStr,
     io,
     mem::size_of,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
 use aya_obj::generated::{BPF_F_TEST_RUN_ON_CPU, bpf_attr, bpf_cmd, bpf_prog_info};
 
-fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()> {
+fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<libc::c_long> {
     // SAFETY: the attribute is valid for the call and as large as is said.
     let result = unsafe {
         libc::syscall(
@@ -21,7 +22,7 @@ fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
-        Ok(())
+        Ok(result)
     }
 }
 
@@ -38,7 +39,25 @@ pub fn run_program(program: BorrowedFd<'_>, cpu: Option<u32>) -> io::Result<()> 
         attr.test.flags = BPF_F_TEST_RUN_ON_CPU;
         attr.test.cpu = cpu;
     }
-    bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr)
+    bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr).map(drop)
+}
+
+/// Opens what is pinned at a path: a map, a program or a link.
+pub fn open_pin(path: &CStr) -> io::Result<OwnedFd> {
+    let mut attr = zeroed();
+    attr.__bindgen_anon_4.pathname = path.as_ptr() as u64;
+    let fd = bpf(bpf_cmd::BPF_OBJ_GET, &mut attr)?;
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just given it to this process; it is closed at `exec`.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Pins it at a path where nothing is.
+pub fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    let mut attr = zeroed();
+    attr.__bindgen_anon_4.pathname = path.as_ptr() as u64;
+    attr.__bindgen_anon_4.bpf_fd = object.as_raw_fd() as u32;
+    bpf(bpf_cmd::BPF_OBJ_PIN, &mut attr).map(drop)
 }
 
 /// What the kernel counts of one program.

@@ -94,16 +94,16 @@ impl Nests {
 
     /// What is recorded, for whoever starts the agent to see whether it is what was meant.
     pub fn told(&self, hierarchies: &Hierarchies) -> String {
-        let root = hierarchies
-            .mount_point_of(Controller::Memory)
-            .unwrap_or(Path::new("/"));
-        let version = self.version.map_or(0, Version::number);
+        let root = hierarchies.mount_point_of(Controller::Memory);
+        let of_slurm = root.zip(self.version).map(|(root, version)| {
+            format!(
+                " for the jobs of Slurm below {} (cgroup version {})",
+                root.display(),
+                version.number()
+            )
+        });
         let asked: Vec<String> = self.asked.iter().map(Asked::to_string).collect();
-        format!(
-            "watches for the jobs of Slurm below {} (cgroup version {version}){}",
-            root.display(),
-            asked.concat()
-        )
+        format!("watches{}{}", of_slurm.unwrap_or_default(), asked.concat())
     }
 
     /// In so many looks, they are looked for once. On version 1 the programs find those of Slurm as they are made: this is in case

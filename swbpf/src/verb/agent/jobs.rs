@@ -36,7 +36,7 @@ use crate::{
         layout::Hierarchy,
         support::{Facts, plan},
     },
-    probe::{Home, Notice, Pinned, Pins, Probe, Room, SlotId, What},
+    probe::{Home, Notice, Pinned, Pins, Probe, Room, SlotId, What, left_beside},
     snapshot::{HeldBy, Kind, Probes},
     verb::{
         calibrate::Calibrator,
@@ -93,7 +93,7 @@ pub struct Jobs {
     cpus: usize,
     /// The directory of the pins is held as long as this is there.
     home: Home,
-    /// Whether it cannot be looked at.
+    /// Whether they are not whole.
     pins: Failing,
     nests: Nests,
     records: Place,
@@ -118,6 +118,16 @@ pub struct Jobs {
     looks: u64,
     /// Whether nests have come that the kernel did not know.
     has_new_nests: bool,
+}
+
+/// Tells of programs that nobody reads, which an agent with another directory left.
+fn tell_left(pin_dir: &Path) {
+    for left in left_beside(pin_dir) {
+        note(&format!(
+            "{0} has the programs of an agent that does not run: they cost each event, for nobody; `rm -r {0}` ends them",
+            left.display()
+        ));
+    }
 }
 
 impl Jobs {
@@ -156,6 +166,7 @@ impl Jobs {
         if let Some(why) = &why_anew {
             note(&format!("counting begins anew, since {why}"));
         }
+        tell_left(&asked.pin_dir);
         for (id, watch) in nests.new_ones(&hierarchies)? {
             probe.watch(id, watch)?;
         }

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
-
 use super::{Job, Jobs, ROOM, files::Place, metrics, turns::Turn};
 use crate::{
     error::Error,
     kernel::ladder::Rung,
-    probe::SlotId,
+    probe::{Seen, SlotId},
     snapshot::Kind,
     verb::{
         agent::{note, state::States},
@@ -55,16 +53,23 @@ impl Jobs {
         self.take_missed()
     }
 
-    /// Fails where the pins are gone, and with them what counts.
+    /// Fails where the pins are gone, and with them what counts; makes those again that alone are.
     fn need_pins(&mut self) -> Result<(), Error> {
-        let has_pins = match self.home.has_pins() {
-            Ok(false) => return Err(self.home.pins_are_gone()),
-            Ok(true) => Ok(()),
-            Err(error) => Err(anyhow!(error).into()),
+        let looked = match self.home.look() {
+            Ok(Seen::Gone) => return Err(self.home.pins_are_gone()),
+            Ok(Seen::MadeAgain(pins)) => {
+                note(&format!(
+                    "pins were removed, and are made again: {}",
+                    pins.join(", ")
+                ));
+                Ok(())
+            }
+            Ok(Seen::Whole) => Ok(()),
+            Err(error) => Err(error),
         };
-        if let Some(error) = self.pins.new_one(has_pins) {
+        if let Some(error) = self.pins.new_one(looked) {
             note(&format!(
-                "the pins cannot be looked at: {error}; counting goes on"
+                "the pins are not whole: {error}; counting goes on, and the next agent begins anew"
             ));
         }
         Ok(())
