@@ -72,16 +72,24 @@ fn open_many_files() {
     setrlimit(Resource::Nofile, limit).expect("root");
 }
 
-/// Seventeen users with all the connections that one may have, which say nothing: users who come then have a place, and an answer.
-#[test]
-fn idle_connections_of_many_users_keep_nobody_out() {
+/// An agent beside a quiet job, and room in this process for very many connections to it.
+fn many_meet_it() -> Option<(Node, Job, Process)> {
     if !need_bpf() {
-        return;
+        return None;
     }
     open_many_files();
     let mut node = open_node();
     node.start();
-    let (job, _held) = quiet(&node);
+    let (job, held) = quiet(&node);
+    Some((node, job, held))
+}
+
+/// Seventeen users with all the connections that one may have, which say nothing: users who come then have a place, and an answer.
+#[test]
+fn idle_connections_of_many_users_keep_nobody_out() {
+    let Some((node, job, _held)) = many_meet_it() else {
+        return;
+    };
     let idle: Vec<UnixStream> = (1..=17)
         .flat_map(|number| {
             as_user(SOME_USER + number, || {
@@ -100,13 +108,9 @@ fn idle_connections_of_many_users_keep_nobody_out() {
 /// the agent has waited long enough, that user is too.
 #[test]
 fn idle_connections_keep_nobody_else_out() {
-    if !need_bpf() {
+    let Some((node, job, _held)) = many_meet_it() else {
         return;
-    }
-    open_many_files();
-    let mut node = open_node();
-    node.start();
-    let (job, _held) = quiet(&node);
+    };
     let idle: Vec<UnixStream> = as_user(SOME_USER, || (0..1000).map(|_| connect(&node)).collect());
     assert_eq!(refusal(&node, SOME_USER), "busy");
     assert_eq!(refusal(&node, OTHER_USER), "absent");
