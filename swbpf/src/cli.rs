@@ -93,7 +93,8 @@ struct CliOnce {
     /// Measure the cgroup of this process
     #[arg(long, value_name = "PID", value_parser = quantity::pid)]
     pid: Option<u32>,
-    /// Length of the window: 0.05 to 3600 seconds, or 200ms, 2s, 1m; 1s where it is not given
+    /// Length of the window: 0.05 to 3600 seconds, or 200ms, 2s, 1m; where it is not given, the last second or two
+    /// as the agent has them, at once, else 1s
     #[arg(long, value_name = "TIME", value_parser = quantity::window)]
     window: Option<Duration>,
 }
@@ -309,7 +310,12 @@ fn job_id(typed: &str) -> Result<JobId, String> {
     if typed.is_empty() {
         return Err("the id is empty: is a variable not set?".to_owned());
     }
-    typed.parse().map_err(|error: IdError| error.to_string())
+    typed
+        .parse()
+        .map_err(|error: IdError| match hints::of_cgroup(typed) {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        })
 }
 
 /// The path of a record. Standard output belongs to the command of `run`, and is named where it is wanted.

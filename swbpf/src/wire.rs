@@ -240,6 +240,11 @@ pub enum Misread {
          started from"
     )]
     Version(u32),
+    /// It has nothing of what was asked for.
+    #[error(
+        "its answer has nothing that this sw-bpf knows: restart the agent with this one, or use the one that it was started from"
+    )]
+    Nothing,
     /// It has another form.
     #[error("its answer is not understood ({0})")]
     Form(#[from] serde_json::Error),

@@ -112,7 +112,7 @@ impl Node {
 
     /// What it keeps for the next agent, in bytes.
     pub fn saved_bytes(&self) -> Result<u64> {
-        Ok(self.files("run/jobs")?.into_iter().sum())
+        Ok(self.files("run/left")?.into_iter().sum())
     }
 
     /// The length of each file in one of its directories, as far as they do not go meanwhile.

@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Error};
 
 use super::{Cli, VERBS};
-use crate::job::id::JobId;
+use crate::job::id::{JobId, Recorded};
 
 /// Options whose value is the next word.
 const WITH_VALUE: [&str; 5] = ["--node", "--force-source", "--cgroup", "--pid", "--window"];
@@ -56,7 +56,9 @@ pub fn improved(mut error: Error, typed: &[OsString]) -> Error {
             "{:?} is no command ({VERBS}) and no id of a job",
             words[0].to_string_lossy()
         );
-        if is_program(&words[0]) {
+        if let Some(hint) = of_cgroup(&words[0].to_string_lossy()) {
+            refusal = format!("{refusal}: {hint}");
+        } else if is_program(&words[0]) {
             refusal = format!("{refusal}: to measure a program, `sw-bpf run -- {}`", told(words));
         }
         return Cli::command().error(ErrorKind::InvalidSubcommand, refusal);
@@ -77,6 +79,31 @@ pub fn improved(mut error: Error, typed: &[OsString]) -> Error {
         }
     }
     error
+}
+
+/// What to type for a cgroup that was named where an id is taken.
+pub fn of_cgroup(typed: &str) -> Option<&'static str> {
+    if typed.starts_with("/sys/fs/cgroup") {
+        return Some(
+            "a cgroup by its path is `sw-bpf attach --cgroup PATH` or `sw-bpf --once --cgroup PATH`",
+        );
+    }
+    matches!(typed.parse(), Ok(Recorded::Cgroup(_))).then_some(
+        "what is recorded of a watched cgroup is `sw-bpf show cgroup-NAME`; to follow it, `sw-bpf attach --cgroup PATH`",
+    )
+}
+
+/// What to type for a record that was named otherwise.
+pub fn of_record(typed: &str) -> Option<String> {
+    if let Some((id, run)) = typed.split_once(" #")
+        && id.parse::<Recorded>().is_ok()
+        && let Ok(run) = run.parse::<u32>()
+    {
+        return Some(format!("an earlier run is `sw-bpf show {id} --run {run}`"));
+    }
+    let named = format!("cgroup-{typed}");
+    let is_short = named.len() <= MAX_COMMAND && named.parse::<Recorded>().is_ok();
+    is_short.then(|| format!("a watched cgroup is `sw-bpf show {named}`, as `sw-bpf list` has it"))
 }
 
 /// What to say of an option of `--once` where that is missing.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::moment;
+use super::{hints, moment};
 use crate::{
     job::id::{IdError, Recorded},
     snapshot::JobState,
@@ -69,7 +69,12 @@ fn recorded(typed: &str) -> Result<Recorded, String> {
     if typed.is_empty() {
         return Err("the id is empty: is a variable not set?".to_owned());
     }
-    typed.parse().map_err(|error: IdError| error.to_string())
+    typed
+        .parse()
+        .map_err(|error: IdError| match hints::of_record(typed) {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        })
 }
 
 /// Reads the number of a run.

@@ -248,6 +248,9 @@ fn records_are_asked_for_by_job_or_by_what_they_have_in_common() {
         ("sw-bpf show", "<JOB>"),
         ("sw-bpf show x", "is not the id of a job"),
         ("sw-bpf show 7 --json --admin-comment", "cannot be used with"),
+        ("sw-bpf show alpha", "`sw-bpf show cgroup-alpha`"),
+        ("sw-bpf list --force-source kernel", "drop '--force-source'"),
+        ("sw-bpf --force-source kernel list", "drop '--force-source'"),
         ("sw-bpf show 7 --node cn1", "drop it"),
         ("sw-bpf show 7 --force-source kernel", "drop '--force-source'"),
         ("sw-bpf list --since yesterday", "2h, 7d or now-1day"),
@@ -257,6 +260,35 @@ fn records_are_asked_for_by_job_or_by_what_they_have_in_common() {
         let told = refusal(line);
         assert!(told.contains(hint), "{line}: {told}");
     }
+}
+
+/// As `list` prints it.
+#[test]
+fn what_is_copied_from_a_list_or_is_a_path_leads_to_what_works() {
+    let told = |words: &[&str]| {
+        let error = parse(words.iter().map(OsString::from)).expect_err("no id");
+        error.to_string()
+    };
+    for (words, hint) in [
+        (&["sw-bpf", "show", "1 #1"][..], "`sw-bpf show 1 --run 1`"),
+        (
+            &["sw-bpf", "show", "cgroup-a #2"],
+            "`sw-bpf show cgroup-a --run 2`",
+        ),
+        (&["sw-bpf", "cgroup-alpha"], "`sw-bpf show cgroup-NAME`"),
+        (&["sw-bpf", "--once", "cgroup-alpha"], "`sw-bpf show cgroup-NAME`"),
+        (&["sw-bpf", "attach", "cgroup-alpha"], "attach --cgroup PATH"),
+        (&["sw-bpf", "attach", "/sys/fs/cgroup/a"], "attach --cgroup PATH"),
+        (&["sw-bpf", "/sys/fs/cgroup/a"], "attach --cgroup PATH"),
+    ] {
+        let told = told(words);
+        assert!(told.contains(hint), "{words:?}: {told}");
+    }
+    let hostile = told(&["sw-bpf", "show", "a\u{1b} #1"]);
+    assert!(
+        !hostile.contains("--run 1") && !hostile.contains('\u{1b}'),
+        "{hostile}"
+    );
 }
 
 /// What is listed is taken.
@@ -272,6 +304,9 @@ fn help_lists_what_a_command_takes() {
     }
     for line in ["sw-bpf show --help", "sw-bpf list --help"] {
         assert!(!help(line).contains("--force-source"), "{line}");
+    }
+    for line in ["sw-bpf attach --help", "sw-bpf doctor --help"] {
+        assert!(help(line).contains("--force-source"), "{line}");
     }
     for line in ["sw-bpf attach --help", "sw-bpf --help"] {
         assert!(help(line).contains("--node"), "{line}");

@@ -60,6 +60,7 @@ fn one_of_each_refusal() -> Vec<Error> {
     let path = PathBuf::from("/a\n\u{1b}[31m\u{202e}b");
     vec![
         Error::UserNamespace,
+        Error::AgentNotRoot,
         Error::TooManyFiles { limit: 40 },
         Error::BadBtf {
             path: path.clone(),
@@ -93,6 +94,7 @@ fn one_of_each_job() -> Vec<Error> {
         Error::JobEnded {
             id: "7".into(),
             how: "COMPLETED".into(),
+            has_record: true,
         },
         Error::NoSuchJob {
             id: "7".into(),

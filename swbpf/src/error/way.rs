@@ -16,7 +16,8 @@ pub fn way_to_capabilities(is_withheld: bool) -> &'static str {
         "root was stripped of it here: a container needs `--cap-add BPF --cap-add PERFMON`, a systemd unit CAP_BPF and \
          CAP_PERFMON in its CapabilityBoundingSet="
     } else {
-        "run as root, or once `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
+        "where the administrator has started `sw-bpf agent`, its users need none for their jobs; else run as root, or once \
+         `setcap cap_bpf,cap_perfmon+ep` on sw-bpf"
     }
 }
 
@@ -46,5 +47,14 @@ pub fn way_to_own_directory(path: &Path, mode: u32, wanted: &str) -> String {
     } else {
         // It is meant to be everybody's.
         format!("name a directory of its own, such as {path}/sw-bpf")
+    }
+}
+
+/// What tells of a job that has ended.
+pub fn way_to_ended(id: &str, has_record: bool) -> String {
+    if has_record {
+        format!("`sw-bpf show {id}` tells what it needed")
+    } else {
+        format!("`sacct -j {id}` has what Slurm recorded of it")
     }
 }

@@ -29,7 +29,7 @@ const NO_LIMIT: &str = "no limit is set";
 const NO_PROCESS: &str = "no process was alive when it was looked at";
 const NONE_SEEN: &str = "no process was alive when they were looked at: 5 ms and 50 ms after the begin, each second, and where \
                         the peak rises";
-const NO_LOOK: &str = "it was over before the first look";
+const NO_LOOK: &str = "there was no look: it was over before the first, or none was due yet";
 const ONE_UNKNOWN: &str = "one of the two numbers is not known";
 
 impl Fold {

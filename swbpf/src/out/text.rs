@@ -5,6 +5,7 @@ mod gathered;
 mod listed;
 mod memory;
 pub mod page;
+mod processors;
 mod steps;
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ use page::{NOTE, Page, WIDTH};
 use crate::error;
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known, moment, percent};
-use crate::snapshot::{Exit, Kind, Loss, OwnProcesses, Snapshot, Source, Step, TargetKind, Task};
+use crate::snapshot::{Exit, Loss, OwnProcesses, Snapshot, Source, Step, TargetKind, Task};
 
 /// Columns of a reason: four lines of notes.
 const REASON: usize = 4 * NOTE;
@@ -30,7 +31,7 @@ pub fn summary(snapshot: &Snapshot) -> String {
     memory::peaks(&mut page, snapshot);
     memory::at_the_peak(&mut page, snapshot);
     steps::steps(&mut page, snapshot);
-    processors(&mut page, snapshot);
+    processors::processors(&mut page, snapshot);
     measurement(&mut page, snapshot);
     page.finish()
 }
@@ -161,75 +162,6 @@ fn job_title(snapshot: &Snapshot) -> String {
 fn quoted(command: &[String]) -> String {
     // Only a NUL byte cannot be quoted.
     shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
-}
-
-fn processors(page: &mut Page, snapshot: &Snapshot) {
-    let cpu = &snapshot.cpu;
-    page.section("Processors");
-    let note = match cpu.busy_cores {
-        Some(_) => joined([
-            cpu.cores_allocated
-                .map(|cores| format!("of {} allowed", cores_allowed(cores))),
-            cpu.peak_effective_cores
-                .map(|cores| format!("busiest second {cores:.2}")),
-        ]),
-        None => reason(snapshot, "cpu.busy_cores"),
-    };
-    let cores = known(cpu.busy_cores, |cores| format!("{cores:.2}"));
-    page.compared(
-        "busy cores",
-        &cores,
-        &cpu.usage_percent.map_or(String::new(), percent),
-        &note,
-    );
-    let note = match cpu.busy_seconds {
-        Some(_) if snapshot.kind == Kind::Once => format!("in {}", duration(snapshot.window_seconds)),
-        Some(_) => format!("in {}", duration(snapshot.coverage.seconds)),
-        None => reason(snapshot, "cpu.busy_seconds"),
-    };
-    page.row("CPU time", &known(cpu.busy_seconds, duration), &note);
-    let note = match &cpu.concurrency {
-        Some(at_once) => format!("at most; p50 {}, p95 {}", at_once.p50, at_once.p95),
-        None => reason(snapshot, "cpu.concurrency"),
-    };
-    let most = known(cpu.concurrency.as_ref(), |at_once| at_once.max.to_string());
-    page.row("running at once", &most, &note);
-    processes(page, snapshot);
-}
-
-/// `2`, `1.5`.
-fn cores_allowed(cores: f64) -> String {
-    format!("{cores:.2}")
-        .trim_end_matches('0')
-        .trim_end_matches('.')
-        .to_owned()
-}
-
-fn processes(page: &mut Page, snapshot: &Snapshot) {
-    let processes = snapshot.processes;
-    let note = match processes.started {
-        Some(_) => joined([
-            Some("started".to_owned()),
-            processes.ended.map(|ended| format!("{ended} ended")),
-            processes
-                .threads_started
-                .filter(|&threads| threads > 0)
-                .map(|threads| format!("{threads} more threads")),
-            processes
-                .moved_in
-                .filter(|&tasks| tasks > 0)
-                .map(|tasks| format!("{tasks} moved in")),
-        ]),
-        None => reason(snapshot, "processes.started"),
-    };
-    page.row(
-        "processes",
-        &known(processes.started, |started| started.to_string()),
-        &note,
-    );
-    if let (Some(alive), true) = (processes.alive, snapshot.kind != Kind::Summary) {
-        page.row("alive now", &alive.to_string(), "");
-    }
 }
 
 fn measurement(page: &mut Page, snapshot: &Snapshot) {

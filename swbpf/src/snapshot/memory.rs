@@ -81,7 +81,7 @@ pub struct SampledPeak {
     pub interval_seconds: f64,
     /// How often it looked.
     pub samples: u64,
-    /// The highest needed memory that it saw; `null` where it was over before the first look.
+    /// The highest needed memory that it saw; `null` where there was no look: it was over before the first, or none was due yet.
     pub peak_bytes: Option<u64>,
     /// How much of the needed peak it missed, in percent.
     pub missed_percent: Option<f64>,

@@ -41,7 +41,10 @@ pub async fn attach(
     }
     let hierarchies = Hierarchies::detect()?;
     let left = Left::look(&hierarchies);
-    let chosen = choose(&hierarchies, &attach.target, Room::ForWords).await?;
+    let chosen = match choose(&hierarchies, &attach.target, Room::ForWords).await {
+        Ok(chosen) => chosen,
+        Err(error) => return Err(client::or_recorded(error, socket, &attach.target).await),
+    };
     // It may have been waited for.
     if may_know
         && let Told::This((first, following)) =
@@ -94,7 +97,10 @@ async fn follow(attach: &cli::Attach, first: &RawValue, mut following: Following
 
 /// The next snapshot after `last`. Where it is long in coming, its user is told that what stands there is old.
 async fn next(following: &mut Following, last: &Snapshot) -> Result<Box<RawValue>, Error> {
-    client::patiently(following.next(), |silence| text::stale(last, silence)).await
+    client::patiently(client::SILENCE, following.next(), |silence| {
+        text::stale(last, silence)
+    })
+    .await
 }
 
 async fn measure(

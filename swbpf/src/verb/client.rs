@@ -1,8 +1,11 @@
 //! The agent of this node, asked by whoever may not, or need not, load programs.
 
+mod pauses;
+mod silence;
+mod without;
+
 use std::{
     io::{self, ErrorKind},
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     pin::pin,
     time::Duration,
@@ -13,28 +16,32 @@ use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     net::UnixStream,
-    time::{Instant, error::Elapsed, sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::mine;
 use crate::{
-    cli::{self, ForcedSource, SOCKET},
+    cli::{self, ForcedSource},
     error::{Error, NOTE},
     job::{cgroup::Hierarchies, id::JobId},
-    out::{self, escape},
+    out::{self, escape, units},
     snapshot::Snapshot,
-    wire::{self, Answer, Ask, Misread, Reason, Refusal, Request, Target},
+    wire::{self, Answer, Ask, Misread, Reason, Request, Target},
 };
+use pauses::Pauses;
+use silence::Silence;
+pub use without::{looked_at, or_recorded, without_agent};
 
 /// How long a line of an answer may take, beyond the window that was asked for.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same of records, which may be very many.
 const PATIENCE_OF_RECORDS: Duration = Duration::from_mins(2);
 /// After so long without a word, its user is told: one who follows a job has a line a second.
-const SILENCE: Duration = Duration::from_secs(5);
-/// How long the next agent is waited for, and the time between two tries.
+pub const SILENCE: Duration = Duration::from_secs(5);
+/// The same of the first answer about a job, which the agent has at hand.
+const FIRST_SILENCE: Duration = Duration::from_secs(1);
+/// How long the next agent is waited for.
 const COMES_BACK: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(200);
 /// Jobs that are named where several are meant.
 const MOST_CANDIDATES: usize = 100;
 /// Columns of what the agent says.
@@ -70,56 +77,6 @@ impl<T> Told<T> {
             Self::NotYet => Told::NotYet,
             Self::Nothing => Told::Nothing,
         }
-    }
-}
-
-/// Why an agent does not answer.
-enum Silence {
-    /// There is none.
-    Nobody,
-    /// It refuses.
-    Refused(Refusal),
-    /// What it says is not understood.
-    Misread(Misread),
-    /// It breaks off, or is too slow.
-    Broken(String),
-}
-
-impl Silence {
-    /// Tells its user what goes on without the agent, where that is no matter of course.
-    fn tell(&self, socket: &Path) {
-        let why = match self {
-            Self::Nobody if socket == Path::new(SOCKET) => return,
-            Self::Nobody => format!(
-                "there is none at {}",
-                escape::tail(socket.as_os_str().as_bytes(), WORDS)
-            ),
-            Self::Refused(refusal) if refusal.reason == Reason::Absent => return,
-            Self::Refused(refusal) => escape::head(&refusal.message, WORDS),
-            Self::Misread(misread) => escape::head(misread.to_string(), WORDS),
-            Self::Broken(why) => escape::head(why, WORDS),
-        };
-        out::tell_aside(&format!(
-            "{NOTE}the agent does not answer: {why}: done without it\n"
-        ));
-    }
-}
-
-impl From<io::Error> for Silence {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(error.to_string())
-    }
-}
-
-impl From<Misread> for Silence {
-    fn from(misread: Misread) -> Self {
-        Self::Misread(misread)
-    }
-}
-
-impl From<Elapsed> for Silence {
-    fn from(_: Elapsed) -> Self {
-        Self::Broken("it took too long".to_owned())
     }
 }
 
@@ -166,8 +123,26 @@ pub async fn once(socket: &Path, target: Target, window: Option<Duration>) -> To
         target,
         window_seconds: window.map(|window| window.as_secs_f64()),
     };
-    let begun = try_begin(socket, ask, PATIENCE + window.unwrap_or_default()).await;
+    let begun = first_of_job(socket, ask, window.unwrap_or_default()).await;
     of_job(socket, begun).map(|(first, _)| first)
+}
+
+/// The first answer about a job, over a window. Where it is long in coming, its user is told.
+async fn first_of_job(socket: &Path, ask: Ask, window: Duration) -> Result<(Read, Conversation), Silence> {
+    let words = |silence: Duration| {
+        let (seconds, most) = (silence.as_secs_f64(), (PATIENCE + window).as_secs_f64());
+        format!(
+            "{NOTE}the agent has said nothing for {}: it is waited for, {} at most\n",
+            units::duration(seconds),
+            units::duration(most)
+        )
+    };
+    patiently(
+        FIRST_SILENCE + window,
+        try_begin(socket, ask, PATIENCE + window),
+        words,
+    )
+    .await
 }
 
 /// A snapshot of a job, where the agent has one.
@@ -176,10 +151,13 @@ fn of_job(
     begun: Result<(Read, Conversation), Silence>,
 ) -> Told<(Box<RawValue>, Conversation)> {
     match begun {
-        Ok((read, conversation)) => match read.snapshot {
-            Some(snapshot) => Told::This((snapshot, conversation)),
-            None => Told::Nothing,
-        },
+        Ok((read, conversation)) => {
+            if let Some(snapshot) = read.snapshot {
+                return Told::This((snapshot, conversation));
+            }
+            Silence::from(Misread::Nothing).tell(socket);
+            Told::Nothing
+        }
         Err(Silence::Refused(refusal)) if matches!(refusal.reason, Reason::Absent | Reason::Several) => {
             Told::NotYet
         }
@@ -196,7 +174,7 @@ impl Following {
         let ask = Ask::Follow {
             target: target.clone(),
         };
-        let begun = try_begin(socket, ask, PATIENCE).await;
+        let begun = first_of_job(socket, ask, Duration::ZERO).await;
         of_job(socket, begun).map(|(first, conversation)| {
             let following = Self {
                 socket: socket.to_owned(),
@@ -214,21 +192,21 @@ impl Following {
         }
         let until = Instant::now() + COMES_BACK;
         let mut last = None;
+        let mut pauses = Pauses::default();
         while Instant::now() < until {
-            sleep(PAUSE).await;
+            sleep(pauses.next()).await;
             let ask = Ask::Follow {
                 target: self.target.clone(),
             };
             match try_begin(&self.socket, ask, PATIENCE).await {
                 Ok((read, conversation)) => {
-                    if let Some(snapshot) = read.snapshot {
-                        self.conversation = conversation;
-                        return Ok(snapshot);
-                    }
+                    let Some(snapshot) = read.snapshot else {
+                        return Err(replaced(&Misread::Nothing));
+                    };
+                    self.conversation = conversation;
+                    return Ok(snapshot);
                 }
-                Err(Silence::Misread(misread)) => {
-                    return Err(anyhow!("the agent was replaced by another: {misread}").into());
-                }
+                Err(Silence::Misread(misread)) => return Err(replaced(&misread)),
                 Err(silence) => last = Some(silence),
             }
         }
@@ -256,26 +234,46 @@ impl Following {
     }
 }
 
-/// Waits for what the agent says, and tells its user what `words` says where that is long in coming.
-pub async fn patiently<T>(said: impl Future<Output = T>, words: impl FnOnce(Duration) -> String) -> T {
+fn replaced(misread: &Misread) -> Error {
+    anyhow!("the agent was replaced by another: {misread}").into()
+}
+
+/// Waits for what the agent says, and tells its user what `words` says where it takes longer than `silence`.
+pub async fn patiently<T>(
+    silence: Duration,
+    said: impl Future<Output = T>,
+    words: impl FnOnce(Duration) -> String,
+) -> T {
     let mut said = pin!(said);
-    if let Ok(said) = timeout(SILENCE, &mut said).await {
+    if let Ok(said) = timeout(silence, &mut said).await {
         return said;
     }
-    out::tell_aside(&words(SILENCE));
+    out::tell_aside(&words(silence));
     said.await
 }
 
-/// What the agent says of records; `None` where they are to be read without it. `what` is asked for.
-pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Read>, Error> {
+/// What the agent says of records, the `part` of its answer that was asked for; `None` where they are to be read without it. `what`
+/// is asked for.
+pub async fn of_records<T>(
+    socket: &Path,
+    ask: Ask,
+    what: &str,
+    part: impl FnOnce(Read) -> Option<T>,
+) -> Result<Option<T>, Error> {
     let waits = |silence: Duration| {
         let (seconds, minutes) = (silence.as_secs(), PATIENCE_OF_RECORDS.as_secs() / 60);
         format!(
             "{NOTE}the agent has said nothing for {seconds} s: it is waited for, {minutes} minutes at most\n"
         )
     };
-    match patiently(try_while_busy(socket, ask), waits).await {
-        Ok((read, _)) => Ok(Some(read)),
+    match patiently(SILENCE, try_while_busy(socket, ask), waits).await {
+        Ok((read, _)) => {
+            let told = part(read);
+            if told.is_none() {
+                Silence::from(Misread::Nothing).tell(socket);
+            }
+            Ok(told)
+        }
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy => {
             Err(anyhow!("the agent is busy: {}", escape::head(&refusal.message, WORDS)).into())
         }
@@ -297,15 +295,29 @@ pub async fn of_records(socket: &Path, ask: Ask, what: &str) -> Result<Option<Re
     }
 }
 
+/// Whether the agent has a record of a job, told to nobody.
+pub async fn has_record(socket: &Path, job: &str) -> Option<bool> {
+    let ask = Ask::Show {
+        job: job.to_owned(),
+        run: 0,
+    };
+    match try_begin(socket, ask, PATIENCE).await {
+        Ok((read, _)) => Some(read.shown.is_some()),
+        Err(Silence::Refused(_)) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// Asks for records, again as long as others are told first.
 async fn try_while_busy(socket: &Path, ask: Ask) -> Result<(Read, Conversation), Silence> {
     let until = Instant::now() + PATIENCE_OF_RECORDS;
+    let mut pauses = Pauses::default();
     loop {
         // All tries together take no longer than one may.
         let left = until.saturating_duration_since(Instant::now());
         match try_begin(socket, ask.clone(), left).await {
             Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy && Instant::now() < until => {
-                sleep(PAUSE).await;
+                sleep(pauses.next()).await;
             }
             begun => return begun,
         }
@@ -315,6 +327,7 @@ async fn try_while_busy(socket: &Path, ask: Ask) -> Result<(Read, Conversation),
 async fn try_begin(socket: &Path, ask: Ask, patience: Duration) -> Result<(Read, Conversation), Silence> {
     let stream = match timeout(PATIENCE, UnixStream::connect(socket)).await? {
         Ok(stream) => stream,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(Silence::Shut),
         Err(error) if is_absence(error.kind()) => return Err(Silence::Nobody),
         Err(error) => return Err(error.into()),
     };
@@ -346,10 +359,7 @@ pub fn understood(snapshot: &RawValue) -> Result<Snapshot, Error> {
 }
 
 fn is_absence(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::PermissionDenied
-    )
+    matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
 
 impl Conversation {

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use jiff::Timestamp;
 
-use super::{client, show::no_agent};
+use super::client;
 use crate::{
     cli::{self, DIR},
     error::Error,
@@ -22,18 +22,21 @@ pub async fn list(asked: &cli::List, socket: &Path) -> Result<ExitCode, Error> {
         state: asked.state,
     };
     let answer = match asked.records {
-        None => client::of_records(socket, ask, "any job").await?,
+        None => client::of_records(socket, ask, "any job", |answer| answer.listing).await?,
         Some(_) => None,
     };
-    let told = answer.and_then(|answer| answer.listing);
-    let is_by_agent = told.is_some();
-    let listing = told.map_or_else(|| read(asked), Ok)?;
-    if !is_by_agent && listing.jobs.is_empty() && asked.records.is_none() {
-        no_agent(socket);
-    }
+    let named = asked.records.as_deref();
+    let is_of_agent = answer.is_some();
+    let listing = match answer {
+        Some(listing) => listing,
+        None => read(asked).map_err(|error| client::without_agent(error, socket, named))?,
+    };
     let is_known = |typed: &String| !listing.jobs.is_empty() || Whose::of(typed).is_known();
     if let Some(user) = asked.user.clone().filter(|typed| !is_known(typed)) {
         return Err(Error::NoSuchUser { user });
+    }
+    if listing.jobs.is_empty() && !is_of_agent {
+        out::tell_aside(&text::of_record(&client::looked_at(socket, named)));
     }
     tell(&listing, asked.json)
 }

@@ -40,7 +40,10 @@ pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Re
     } else {
         Room::ForWords
     };
-    let chosen = choose(&hierarchies, &once.target, room).await?;
+    let chosen = match choose(&hierarchies, &once.target, room).await {
+        Ok(chosen) => chosen,
+        Err(error) => return Err(client::or_recorded(error, socket, &once.target).await),
+    };
     // It may have been waited for.
     if may_know
         && let Told::This(snapshot) =

@@ -23,28 +23,15 @@ pub async fn show(asked: &cli::Show, socket: &Path) -> Result<ExitCode, Error> {
         run: asked.run,
     };
     let answer = match asked.records {
-        None => client::of_records(socket, ask, &asked.job.to_string()).await?,
+        None => client::of_records(socket, ask, &asked.job.to_string(), |answer| answer.shown).await?,
         Some(_) => None,
     };
-    let shown = match answer.and_then(|answer| answer.shown) {
+    let shown = match answer {
         Some(shown) => shown,
-        None => match read(asked).await {
-            Err(error @ Error::NoRecord { .. }) if asked.records.is_none() => {
-                no_agent(socket);
-                return Err(error);
-            }
-            read => read?,
-        },
+        None => { read(asked).await }
+            .map_err(|error| client::without_agent(error, socket, asked.records.as_deref()))?,
     };
     tell(&shown, asked)
-}
-
-/// Says beside an answer without a record where it is from.
-pub fn no_agent(socket: &Path) {
-    let socket = socket.display();
-    out::tell_aside(&text::of_record(&format!(
-        "no agent answered at {socket}: this is what {DIR} has"
-    )));
 }
 
 async fn read(asked: &cli::Show) -> Result<Shown, Error> {

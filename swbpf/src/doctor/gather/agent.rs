@@ -76,7 +76,7 @@ fn understood(line: &[u8]) -> Met {
             snapshot: Some(_), ..
         }) => Met::Agent,
         Err(Misread::Version(_)) => Met::OtherVersion,
-        Ok(_) | Err(Misread::Form(_)) => Met::Odd,
+        Ok(_) | Err(Misread::Form(_) | Misread::Nothing) => Met::Odd,
     }
 }
 

@@ -33,6 +33,7 @@ impl Found {
                     Some(end) => format!("{}, {end:.0}", plain(&state)),
                     None => plain(&state),
                 },
+                has_record: false,
             },
             Self::Unknown(why) => Error::NoSuchJob {
                 id,

@@ -232,7 +232,7 @@ fn one_job_under_two_slurmd_is_told_apart_by_node() {
 fn only_the_user_and_root_may_look() {
     let scene = Scene::new(&["slurm/uid_1001/job_7"]).by(5);
     let known = [facts(7, "RUNNING")];
-    let refused = "77: job 7 is of alice: only its user and root may measure it";
+    let refused = "77: job 7 is of alice: only its user and root may measure it, and where the agent runs, who is in its --admin-group";
     assert_eq!(scene.told("7", Ok(&known)), refused);
     assert_eq!(
         scene.told("7", Err(&silent())),

@@ -1,7 +1,8 @@
 //! A job on all its nodes: one row a node, and the sums.
 
 use super::page::{LABEL, Page, WIDTH};
-use super::{REASON, cores_allowed, plural};
+use super::processors::cores_allowed;
+use super::{REASON, plural};
 use crate::out::escape;
 use crate::out::units::{bytes, duration, known};
 use crate::snapshot::{Gathered, HeldBy, Snapshot, Source};

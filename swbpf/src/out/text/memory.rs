@@ -120,8 +120,13 @@ pub fn peaks(page: &mut Page, snapshot: &Snapshot) {
     let note = told(snapshot, charged, "peak_bytes", with_cache);
     compared(page, "kernel counter", charged, memory.cache_inflation, &note);
     if memory.source == Source::Kernel {
-        seen(page, "seen every 1 s", &memory.sampled_1s, needed);
-        seen(page, "seen every 30 s", &memory.sampled_30s, needed);
+        // What runs still may be looked at yet.
+        let no_look = match snapshot.kind {
+            Kind::Summary => "it was over before the first",
+            Kind::Progress | Kind::Once => "none was due yet",
+        };
+        seen(page, "seen every 1 s", &memory.sampled_1s, needed, no_look);
+        seen(page, "seen every 30 s", &memory.sampled_30s, needed, no_look);
     }
     beside(page, snapshot);
 }
@@ -176,9 +181,9 @@ fn told(snapshot: &Snapshot, value: Option<u64>, key: &str, meaning: &str) -> St
 }
 
 /// What a sampler would have said.
-fn seen(page: &mut Page, label: &str, sampled: &SampledPeak, needed: Option<u64>) {
+fn seen(page: &mut Page, label: &str, sampled: &SampledPeak, needed: Option<u64>, no_look: &str) {
     if sampled.samples == 0 {
-        return page.row(label, "no look", "it was over before the first");
+        return page.row(label, "no look", no_look);
     }
     let missed = match sampled.missed_percent {
         None => "how much is missed is unknown".to_owned(),

@@ -140,8 +140,8 @@ impl Jobs {
         force: Option<ForcedSource>,
         calibrator: Calibrator,
     ) -> Result<Self, Error> {
-        let states = States::open(run_dir.join("left"))?;
         let records = Place::open(&asked.records)?;
+        let states = States::open(run_dir.join("left"))?.apart_from(&asked.records)?;
         let mut facts = Facts::gather();
         let version = hierarchies
             .version_of(Controller::Memory)

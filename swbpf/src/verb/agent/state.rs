@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -78,6 +78,22 @@ impl States {
         Ok(Self { dir })
     }
 
+    /// The same, refused where `records` is this directory too: neither of the two has anything of the other in it.
+    pub fn apart_from(self, records: &Path) -> Result<Self, Error> {
+        let id = |dir: &Path| {
+            let found = fs::metadata(dir).with_context(|| format!("look at {}", dir.display()))?;
+            anyhow::Ok((found.dev(), found.ino()))
+        };
+        if id(&self.dir)? != id(records)? {
+            return Ok(self);
+        }
+        Err(anyhow!(
+            "{} is where the agent keeps what the next one needs: name another directory for --records, or for --socket",
+            records.display()
+        )
+        .into())
+    }
+
     /// Keeps one in place of what was kept of it before: whole or not at all.
     pub fn keep(&self, cgroup_id: u64, lines: &Lines, what: Leaving<'_>) -> Result<(), Error> {
         let left = Left {
@@ -135,4 +151,26 @@ fn read(path: &Path) -> Result<Left<Known>, Error> {
 /// Reads what was kept of one.
 pub fn parse(text: &[u8]) -> serde_json::Result<Left<Known>> {
     serde_json::from_slice(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_the_records_is_another_by_whatever_name() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let open = || States::open(temp.path().join("state")).expect("made");
+        drop(open());
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(temp.path().join("state"), &link).expect("linked");
+        for same in [temp.path().join("state"), link] {
+            let Err(error) = open().apart_from(&same) else {
+                panic!("taken")
+            };
+            let told = error.to_string();
+            assert!(told.contains("--records"), "{told}");
+        }
+        assert!(open().apart_from(temp.path()).is_ok());
+    }
 }

@@ -42,7 +42,7 @@ impl Place {
             Ok(dir) => {
                 self.dir = dir;
                 note(&format!(
-                    "{} is another directory by now: the records of the jobs that run begin anew in it",
+                    "{} was moved or removed, or has another directory over it: the records of the jobs that run begin anew in what is there now",
                     path.display()
                 ));
                 self.finding.new_one(Ok(()))

@@ -77,7 +77,7 @@ impl TextFile {
         self.remove();
         self.dir = open_above(&self.path)?;
         note(&format!(
-            "{} is another directory by now: the metrics are written to it",
+            "{} was moved or removed, or has another directory over it: the metrics are written to what is there now",
             above(&self.path).display()
         ));
         Ok(())
