@@ -246,7 +246,9 @@ pub enum Misread {
     )]
     Nothing,
     /// It has another form.
-    #[error("its answer is not understood ({0})")]
+    #[error(
+        "its answer has another form ({0}): restart the agent with this sw-bpf, or use the one that it was started from"
+    )]
     Form(#[from] serde_json::Error),
 }
 

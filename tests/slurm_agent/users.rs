@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use support::command::{answer, failure, output, snapshot};
+use support::command::{answer, failure, output, snapshot, told};
 use support::measure::{MIB, program, wait_until};
 use support::slurm::{Config, Slurm};
 use support::{need_bpf, need_slurm};
@@ -68,7 +68,7 @@ fn a_user_sees_the_own_jobs_and_no_other_does() {
         now["probes"]["held_by"] == "agent"
     });
     assert_whole(&now, 100);
-    let other = answer(&output(&mut as_other(
+    let other = output(&mut as_other(
         &agent,
         OTHER_USER,
         &[
@@ -79,8 +79,14 @@ fn a_user_sees_the_own_jobs_and_no_other_does() {
             "--cgroup",
             now["target"]["cgroup"].as_str().expect("text"),
         ],
-    )));
-    assert_eq!(other["probes"]["held_by"], "nobody", "sampled, as by anybody");
+    ));
+    let said = told(&other);
+    assert!(said.contains("to its user, to root and to the group"), "{said}");
+    assert_eq!(
+        answer(&other)["probes"]["held_by"],
+        "nobody",
+        "sampled, as by anybody"
+    );
     let running = jobs(&mut as_user(
         &agent,
         &slurm,

@@ -113,6 +113,7 @@ pub fn without_once(option: &str, has_verb: bool) -> String {
         "--pid" => "; to follow it, `sw-bpf attach --pid PID`",
         "--cgroup" => "; to follow it, `sw-bpf attach --cgroup PATH`",
         "--json" => "; to keep a record, `sw-bpf attach --json FILE`",
+        "--window" => ": `sw-bpf --once --window 2s`; what is followed has a line a second",
         _ => "",
     };
     format!("'{option}' goes with '--once', for one window{other}")

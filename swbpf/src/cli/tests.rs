@@ -208,6 +208,7 @@ fn bad_combinations_are_refused_with_the_way_out() {
         ("sw-bpf --once --all-nodes 7.0", "a whole job"),
         ("sw-bpf --once run -- ls", "'--once' stands alone"),
         ("sw-bpf --json run -- ls", "--once"),
+        ("sw-bpf --window 2s 7", "`sw-bpf --once --window 2s`"),
     ] {
         let told = refusal(line);
         assert!(told.contains(hint), "{line}: {told}");

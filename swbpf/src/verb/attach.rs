@@ -46,11 +46,12 @@ pub async fn attach(
         Err(error) => return Err(client::or_recorded(error, socket, &attach.target).await),
     };
     // It may have been waited for.
-    if may_know
-        && let Told::This((first, following)) =
-            Following::begin(socket, Target::CgroupId(chosen.cgroup.id())).await
-    {
-        return follow(attach, &first, following).await;
+    if may_know {
+        match Following::begin(socket, Target::CgroupId(chosen.cgroup.id())).await {
+            Told::This((first, following)) => return follow(attach, &first, following).await,
+            Told::NotYet => client::tell_who_may_ask(),
+            Told::Nothing => {}
+        }
     }
     measure(attach, &hierarchies, left, chosen, force).await
 }

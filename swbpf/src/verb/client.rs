@@ -1,6 +1,7 @@
 //! The agent of this node, asked by whoever may not, or need not, load programs.
 
 mod pauses;
+mod records;
 mod silence;
 mod without;
 
@@ -29,21 +30,19 @@ use crate::{
     wire::{self, Answer, Ask, Misread, Reason, Request, Target},
 };
 use pauses::Pauses;
+pub use records::of_records;
 use silence::Silence;
+pub use silence::tell_who_may_ask;
 pub use without::{looked_at, or_recorded, without_agent};
 
 /// How long a line of an answer may take, beyond the window that was asked for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same of records, which may be very many.
-const PATIENCE_OF_RECORDS: Duration = Duration::from_mins(2);
 /// After so long without a word, its user is told: one who follows a job has a line a second.
 pub const SILENCE: Duration = Duration::from_secs(5);
 /// The same of the first answer about a job, which the agent has at hand.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
 /// How long the next agent is waited for.
 const COMES_BACK: Duration = Duration::from_secs(30);
-/// Jobs that are named where several are meant.
-const MOST_CANDIDATES: usize = 100;
 /// Columns of what the agent says.
 const WORDS: usize = 200;
 
@@ -55,10 +54,7 @@ pub struct Following {
 }
 
 /// An agent that answers.
-struct Conversation {
-    stream: BufReader<UnixStream>,
-    patience: Duration,
-}
+struct Conversation(BufReader<UnixStream>);
 
 /// What an agent says of a job.
 pub enum Told<T> {
@@ -93,8 +89,8 @@ pub async fn target(
     if force.is_some() {
         return Ok(None);
     }
-    if !socket.exists() {
-        Silence::Nobody.tell(socket);
+    if let Some(silence) = Silence::before_asking(socket.try_exists()) {
+        silence.tell(socket);
         return Ok(None);
     }
     let of_job = |id: JobId| id.step.is_none().then(|| Target::Job(id.job.to_string()));
@@ -151,13 +147,13 @@ fn of_job(
     begun: Result<(Read, Conversation), Silence>,
 ) -> Told<(Box<RawValue>, Conversation)> {
     match begun {
-        Ok((read, conversation)) => {
-            if let Some(snapshot) = read.snapshot {
-                return Told::This((snapshot, conversation));
+        Ok((read, conversation)) => match readable(read.snapshot) {
+            Ok(snapshot) => Told::This((snapshot, conversation)),
+            Err(misread) => {
+                Silence::from(misread).tell(socket);
+                Told::Nothing
             }
-            Silence::from(Misread::Nothing).tell(socket);
-            Told::Nothing
-        }
+        },
         Err(Silence::Refused(refusal)) if matches!(refusal.reason, Reason::Absent | Reason::Several) => {
             Told::NotYet
         }
@@ -166,6 +162,13 @@ fn of_job(
             Told::Nothing
         }
     }
+}
+
+/// A snapshot that this sw-bpf can read, also where it is only passed on.
+fn readable(snapshot: Option<Box<RawValue>>) -> Result<Box<RawValue>, Misread> {
+    let snapshot = snapshot.ok_or(Misread::Nothing)?;
+    serde_json::from_str::<Snapshot>(snapshot.get())?;
+    Ok(snapshot)
 }
 
 impl Following {
@@ -200,9 +203,7 @@ impl Following {
             };
             match try_begin(&self.socket, ask, PATIENCE).await {
                 Ok((read, conversation)) => {
-                    let Some(snapshot) = read.snapshot else {
-                        return Err(replaced(&Misread::Nothing));
-                    };
+                    let snapshot = readable(read.snapshot).map_err(|misread| replaced(&misread))?;
                     self.conversation = conversation;
                     return Ok(snapshot);
                 }
@@ -227,7 +228,10 @@ impl Following {
         let ask = Ask::Whole {
             target: self.target.clone(),
         };
-        match of_job(&self.socket, try_begin(&self.socket, ask, PATIENCE).await) {
+        match of_job(
+            &self.socket,
+            first_of_job(&self.socket, ask, Duration::ZERO).await,
+        ) {
             Told::This((whole, _)) => Some(whole),
             Told::NotYet | Told::Nothing => None,
         }
@@ -252,91 +256,21 @@ pub async fn patiently<T>(
     said.await
 }
 
-/// What the agent says of records, the `part` of its answer that was asked for; `None` where they are to be read without it. `what`
-/// is asked for.
-pub async fn of_records<T>(
-    socket: &Path,
-    ask: Ask,
-    what: &str,
-    part: impl FnOnce(Read) -> Option<T>,
-) -> Result<Option<T>, Error> {
-    let waits = |silence: Duration| {
-        let (seconds, minutes) = (silence.as_secs(), PATIENCE_OF_RECORDS.as_secs() / 60);
-        format!(
-            "{NOTE}the agent has said nothing for {seconds} s: it is waited for, {minutes} minutes at most\n"
-        )
-    };
-    match patiently(SILENCE, try_while_busy(socket, ask), waits).await {
-        Ok((read, _)) => {
-            let told = part(read);
-            if told.is_none() {
-                Silence::from(Misread::Nothing).tell(socket);
-            }
-            Ok(told)
-        }
-        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy => {
-            Err(anyhow!("the agent is busy: {}", escape::head(&refusal.message, WORDS)).into())
-        }
-        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Absent => Err(Error::NoRecord {
-            what: what.to_owned(),
-            why: escape::head(&refusal.message, WORDS),
-        }),
-        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Several => Err(Error::JobSeveral {
-            what: escape::head(&refusal.message, WORDS),
-            candidates: { refusal.candidates.iter() }
-                .take(MOST_CANDIDATES)
-                .map(|candidate| escape::head(candidate, WORDS))
-                .collect(),
-        }),
-        Err(silence) => {
-            silence.tell(socket);
-            Ok(None)
-        }
-    }
-}
-
-/// Whether the agent has a record of a job, told to nobody.
-pub async fn has_record(socket: &Path, job: &str) -> Option<bool> {
-    let ask = Ask::Show {
-        job: job.to_owned(),
-        run: 0,
-    };
-    match try_begin(socket, ask, PATIENCE).await {
-        Ok((read, _)) => Some(read.shown.is_some()),
-        Err(Silence::Refused(_)) => Some(false),
-        Err(_) => None,
-    }
-}
-
-/// Asks for records, again as long as others are told first.
-async fn try_while_busy(socket: &Path, ask: Ask) -> Result<(Read, Conversation), Silence> {
-    let until = Instant::now() + PATIENCE_OF_RECORDS;
-    let mut pauses = Pauses::default();
-    loop {
-        // All tries together take no longer than one may.
-        let left = until.saturating_duration_since(Instant::now());
-        match try_begin(socket, ask.clone(), left).await {
-            Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy && Instant::now() < until => {
-                sleep(pauses.next()).await;
-            }
-            begun => return begun,
-        }
-    }
-}
-
+/// The first answer, and who gives it, within `patience` for all of it.
 async fn try_begin(socket: &Path, ask: Ask, patience: Duration) -> Result<(Read, Conversation), Silence> {
-    let stream = match timeout(PATIENCE, UnixStream::connect(socket)).await? {
+    timeout(patience, begin(socket, ask)).await?
+}
+
+async fn begin(socket: &Path, ask: Ask) -> Result<(Read, Conversation), Silence> {
+    let stream = match UnixStream::connect(socket).await {
         Ok(stream) => stream,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(Silence::Shut),
         Err(error) if is_absence(error.kind()) => return Err(Silence::Nobody),
         Err(error) => return Err(error.into()),
     };
-    let mut conversation = Conversation {
-        stream: BufReader::new(stream),
-        patience,
-    };
+    let mut conversation = Conversation(BufReader::new(stream));
     let request = wire::line(&Request::new(ask)).map_err(io::Error::from)?;
-    let asked = timeout(PATIENCE, conversation.stream.get_mut().write_all(&request)).await?;
+    let asked = conversation.0.get_mut().write_all(&request).await;
     // Who is not let in may be told so before anything was asked.
     let first = conversation.next_answer().await;
     match first {
@@ -363,14 +297,14 @@ fn is_absence(kind: ErrorKind) -> bool {
 }
 
 impl Conversation {
-    /// The next snapshot; `None` where the agent has ended.
+    /// The next snapshot; `None` where the agent has ended, or is too slow.
     async fn next(&mut self) -> Option<Box<RawValue>> {
-        self.next_answer().await.ok().flatten()?.snapshot
+        let next = timeout(PATIENCE, self.next_answer()).await;
+        next.ok()?.ok().flatten()?.snapshot
     }
 
     async fn next_answer(&mut self) -> Result<Option<Read>, Silence> {
-        let line = timeout(self.patience, wire::next_line(&mut self.stream, wire::MAX_ANSWER));
-        let Some(line) = line.await?? else {
+        let Some(line) = wire::next_line(&mut self.0, wire::MAX_ANSWER).await? else {
             return Ok(None);
         };
         let read = Read::parse(&line)?;
@@ -380,3 +314,6 @@ impl Conversation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

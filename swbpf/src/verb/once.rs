@@ -45,11 +45,12 @@ pub async fn once(once: &Once, socket: &Path, force: Option<ForcedSource>) -> Re
         Err(error) => return Err(client::or_recorded(error, socket, &once.target).await),
     };
     // It may have been waited for.
-    if may_know
-        && let Told::This(snapshot) =
-            client::once(socket, Target::CgroupId(chosen.cgroup.id()), once.window).await
-    {
-        return tell(once, &snapshot);
+    if may_know {
+        match client::once(socket, Target::CgroupId(chosen.cgroup.id()), once.window).await {
+            Told::This(snapshot) => return tell(once, &snapshot),
+            Told::NotYet => client::tell_who_may_ask(),
+            Told::Nothing => {}
+        }
     }
     measure(once, &hierarchies, left, chosen, signals, force).await
 }

@@ -27,12 +27,20 @@ pub enum Silence {
 }
 
 impl Silence {
+    /// Why there is no one to ask, by whether the socket was found.
+    pub fn before_asking(found: io::Result<bool>) -> Option<Self> {
+        match found {
+            Ok(true) => None,
+            Ok(false) => Some(Self::Nobody),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Some(Self::Shut),
+            Err(error) => Some(error.into()),
+        }
+    }
+
     /// Tells its user what goes on without the agent, where that is no matter of course.
     pub fn tell(&self, socket: &Path) {
         if let Some(why) = self.why(socket) {
-            out::tell_aside(&format!(
-                "{NOTE}the agent does not answer: {why}: done without it\n"
-            ));
+            out::tell_aside(&format!("{NOTE}{why}: done without it\n"));
         }
     }
 
@@ -40,16 +48,34 @@ impl Silence {
         let at = || escape::tail(socket.as_os_str().as_bytes(), WORDS);
         Some(match self {
             Self::Nobody if socket == Path::new(SOCKET) => return None,
-            Self::Nobody => format!("there is none at {}", at()),
+            Self::Nobody => format!("there is no agent at {}", at()),
             Self::Shut => format!(
-                "this user may not connect to {}, which is for all: ask the administrator to let users into its directory",
+                "this user may not connect to the agent at {}, which is for all: ask the administrator to let users into its \
+                 directory",
                 at()
             ),
             Self::Refused(refusal) if refusal.reason == Reason::Absent => return None,
-            Self::Refused(refusal) => escape::head(&refusal.message, WORDS),
-            Self::Misread(misread) => escape::head(misread.to_string(), WORDS),
-            Self::Broken(why) => escape::head(why, WORDS),
+            Self::Refused(refusal) => {
+                format!("the agent refuses: {}", escape::head(&refusal.message, WORDS))
+            }
+            Self::Misread(misread) => {
+                format!(
+                    "the agent is not understood: {}",
+                    escape::head(misread.to_string(), WORDS)
+                )
+            }
+            Self::Broken(why) => format!("the agent does not answer: {}", escape::head(why, WORDS)),
         })
+    }
+}
+
+/// Tells a user whom the agent told of no such job whom it tells. Root is told of all that there is.
+pub fn tell_who_may_ask() {
+    if !rustix::process::geteuid().is_root() {
+        out::tell_aside(&format!(
+            "{NOTE}the agent tells this user nothing of it: it tells of a job to its user, to root and to the group of its \
+             --admin-group: done without it\n"
+        ));
     }
 }
 
@@ -76,16 +102,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_socket_that_may_not_be_looked_for_is_not_told_to_be_none() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert!(matches!(Silence::before_asking(Err(denied)), Some(Silence::Shut)));
+        assert!(matches!(Silence::before_asking(Ok(false)), Some(Silence::Nobody)));
+        assert!(Silence::before_asking(Ok(true)).is_none());
+    }
+
+    #[test]
     fn each_silence_has_its_cause_and_what_is_a_matter_of_course_has_none() {
         let own = Path::new("/run/other/agent.sock");
         let why = |silence: Silence| silence.why(own).unwrap_or_default();
         assert!(Silence::Nobody.why(Path::new(SOCKET)).is_none());
-        assert!(why(Silence::Nobody).contains("none at /run/other/agent.sock"));
-        assert!(why(Silence::Shut).contains("may not connect to /run/other/agent.sock"));
-        assert!(why(Misread::Nothing.into()).contains("restart the agent"));
+        assert!(why(Silence::Nobody).contains("no agent at /run/other/agent.sock"));
+        let shut = why(Silence::Shut);
+        assert!(
+            shut.contains("may not connect to the agent at /run/other/agent.sock"),
+            "{shut}"
+        );
+        let odd = serde_json::from_str::<u8>("x").expect_err("no number");
+        for misread in [Misread::Nothing, Misread::Version(7), odd.into()] {
+            let told = why(misread.into());
+            assert!(
+                told.starts_with("the agent is not understood: it") && told.contains("restart the agent"),
+                "{told}"
+            );
+        }
+        assert!(why(Silence::Broken("it ended".to_owned())).starts_with("the agent does not answer: it"));
         let refused = |reason| Silence::Refused(Refusal::new(reason, "because\u{1b}"));
         assert!(refused(Reason::Absent).why(own).is_none());
         let told = why(refused(Reason::Failed));
-        assert!(told.contains("because") && !told.contains('\u{1b}'), "{told}");
+        assert!(
+            told.starts_with("the agent refuses: because") && !told.contains('\u{1b}'),
+            "{told}"
+        );
     }
 }

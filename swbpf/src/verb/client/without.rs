@@ -2,7 +2,7 @@
 
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
-use super::{WORDS, has_record};
+use super::{WORDS, records::has_record};
 use crate::{
     cli::{self, DIR},
     error::Error,
