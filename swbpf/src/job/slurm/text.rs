@@ -9,13 +9,13 @@
 use super::{ArrayIds, HetIds, JobFacts, MemoryRequest, Phase, State, TimeLimit, values};
 use crate::job::id::{Sluid, checked_job, number};
 
-/// The jobs of an answer. What stands before the first record, or is none, is left out.
+/// The jobs of an answer. What stands before the first record is left out.
 pub fn jobs(answer: &[u8]) -> Vec<JobFacts> {
     let answer = String::from_utf8_lossy(answer);
     let mut records: Vec<Vec<&str>> = Vec::new();
     let mut is_after_blank = true;
     for line in answer.split('\n') {
-        if is_after_blank && line.starts_with("JobId=") {
+        if is_after_blank && begin(line).is_some() {
             records.push(Vec::new());
         }
         is_after_blank = line.trim().is_empty();
@@ -27,6 +27,14 @@ pub fn jobs(answer: &[u8]) -> Vec<JobFacts> {
         .iter()
         .filter_map(|lines| Record { lines }.facts())
         .collect()
+}
+
+/// The id of the job whose record begins so, what else stands before its name, and the begin of that. A line that is less begins
+/// none: a name that has it would cut the real lines off.
+fn begin(line: &str) -> Option<(u32, &str, &str)> {
+    let (head, name) = line.strip_prefix("JobId=")?.split_once(" JobName=")?;
+    let id = head.split(' ').next().and_then(number)?;
+    Some((checked_job(id)?, head, name))
 }
 
 /// `MaxTime` of the partition of this name in a line of `scontrol -o show partition`.
@@ -76,9 +84,9 @@ impl<'a> Record<'a> {
     }
 
     fn facts(&self) -> Option<JobFacts> {
-        let (head, name) = self.lines.first()?.split_once(" JobName=")?;
+        let (job_id, head, name) = begin(self.lines.first()?)?;
         let mut facts = JobFacts {
-            job_id: number(field(head, "JobId")?).and_then(checked_job)?,
+            job_id,
             array: array(head),
             het: het(head),
             ..JobFacts::default()
