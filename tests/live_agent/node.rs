@@ -187,7 +187,7 @@ impl Node {
 
     /// Waits until what the next agent is to go on from is kept: it comes after the line.
     pub fn wait_for_state(&self, job: &Job) {
-        let file = format!("run/jobs/{}.json", job.cgroup.id());
+        let file = format!("run/left/{}.json", job.cgroup.id());
         wait_until("the state of a job", || self.dir(&file).exists());
     }
 
