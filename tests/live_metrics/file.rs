@@ -94,7 +94,7 @@ fn what_would_be_unsafe_is_refused() {
     for (options, hint) in [
         (["--listen", "0.0.0.0:9417"], "no loopback address"),
         (["--listen", "[::]:9417"], "no loopback address"),
-        (["--listen", "localhost:9417"], "127.0.0.1:9417"),
+        (["--listen", "node1:9417"], "127.0.0.1:9417"),
         (["--openmetrics", into_open.as_str()], "chmod 755"),
         (["--openmetrics", missing.as_str()], "No such file"),
         (["--openmetrics", "/dev/null"], "no plain file"),
