@@ -9,7 +9,10 @@ use super::{
     memory::{page_bytes, to_bytes},
 };
 use crate::{
-    job::{cgroup::slurm::Role, id::StepName},
+    job::{
+        cgroup::{saved_path, slurm::Role},
+        id::StepName,
+    },
     probe::{LimitHit, Notice},
     snapshot::{LimitOf, OomKill, Task},
 };
@@ -38,6 +41,7 @@ pub struct Kill {
     /// Whose limit was hit.
     pub limit_of: LimitOf,
     /// Directory of that cgroup.
+    #[serde(with = "saved_path::optional")]
     pub limit_dir: Option<PathBuf>,
 }
 

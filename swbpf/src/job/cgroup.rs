@@ -17,6 +17,7 @@ mod mounts;
 mod outside;
 mod own;
 mod place;
+pub mod saved_path;
 pub mod slurm;
 #[cfg(test)]
 mod tests;
@@ -119,8 +120,10 @@ pub struct CgroupDir {
     /// Version of the hierarchy.
     pub version: Version,
     /// The directory.
+    #[serde(with = "saved_path")]
     pub path: PathBuf,
     /// Where the hierarchy is mounted: `path` or above it.
+    #[serde(with = "saved_path")]
     pub mount_point: PathBuf,
 }
 

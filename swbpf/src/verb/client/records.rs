@@ -44,6 +44,12 @@ pub async fn of_records<T>(
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Busy => {
             Err(anyhow!("the agent is busy: {}", escape::head(&refusal.message, WORDS)).into())
         }
+        // It knows best why there is no answer: what another directory has is none either.
+        Err(Silence::Refused(refusal)) if refusal.reason == Reason::Failed => Err(anyhow!(
+            "the agent has no answer: {}",
+            escape::head(&refusal.message, WORDS)
+        )
+        .into()),
         Err(Silence::Refused(refusal)) if refusal.reason == Reason::Absent => Err(Error::NoRecord {
             what: what.to_owned(),
             why: escape::head(&refusal.message, WORDS),

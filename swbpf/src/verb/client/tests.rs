@@ -79,6 +79,21 @@ async fn records_that_the_agent_does_not_tell_of_are_read_without_it() {
     }
 }
 
+/// What is elsewhere is no answer where the agent has none.
+#[tokio::test]
+async fn why_the_agent_has_no_answer_is_told() {
+    let (_dir, socket, agent) =
+        agent(r#"{"version":1,"refused":{"reason":"failed","message":"ask for less"}}"#);
+    let ask = Ask::Show {
+        job: "7".to_owned(),
+        run: 0,
+    };
+    let told = of_records(&socket, ask, "7", |answer| answer.shown).await;
+    agent.join().expect("it was asked");
+    let told = told.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(told.ends_with("ask for less"), "{told}");
+}
+
 #[tokio::test]
 async fn who_listens_and_says_nothing_is_given_up() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinHandle,
@@ -14,7 +15,7 @@ use crate::{
     job::{
         cgroup::{Cgroup, Hierarchies},
         id::JobId,
-        slurm::{JobFacts, Slurm, Unknown},
+        slurm::{JobFacts, Phase, Slurm, Unknown},
     },
     snapshot::Kind,
     verb::facts,
@@ -104,6 +105,8 @@ struct Ended {
     job: String,
     /// Whose job it was, by the kernel's word.
     uid: Option<u32>,
+    /// When it had ended.
+    end: Timestamp,
     fold: Fold,
     /// Where its summary went, once it is written.
     lines: Option<Lines>,
@@ -138,6 +141,20 @@ impl Late {
 }
 
 impl Said {
+    /// The same without what it says of a run that began after this moment, or has not begun: a requeued job has the words of its
+    /// next run.
+    fn until(&self, end: Timestamp) -> Self {
+        let is_later = |facts: &JobFacts| {
+            facts.phase() == Some(Phase::Pending) || facts.start.is_some_and(|start| start > end)
+        };
+        let of_it = |all: &Vec<JobFacts>| all.iter().filter(|facts| !is_later(facts)).cloned().collect();
+        Self {
+            cgroup_id: self.cgroup_id,
+            answer: self.answer.as_ref().map(of_it).map_err(Clone::clone),
+            is_last: self.is_last,
+        }
+    }
+
     /// What it says of the job whose record has this name, of this user by the kernel's word, and whose job it is.
     fn of(&self, job: &str, uid: Option<u32>) -> (SlurmJob, Option<u32>) {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -196,6 +213,7 @@ impl Jobs {
             cgroup_id,
             job: lines.job.clone(),
             uid: lines.uid(),
+            end: Timestamp::now(),
             fold,
             lines: None,
             _asking: self.slurm.ask(cgroup_id, id),
@@ -213,7 +231,7 @@ impl Jobs {
         let Some(mut ended) = self.late.take(said.cgroup_id) else {
             return;
         };
-        let (slurm, uid) = said.of(&ended.job, ended.uid);
+        let (slurm, uid) = said.until(ended.end).of(&ended.job, ended.uid);
         if slurm.facts.is_none() {
             return;
         }
@@ -247,6 +265,7 @@ fn uid_now(hierarchies: &Hierarchies, cgroup: &Cgroup) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::slurm::State;
 
     #[test]
     fn words_of_another_users_job_are_not_taken() {
@@ -271,6 +290,32 @@ mod tests {
             let (slurm, told) = said.of("7", uid);
             let user = slurm.facts.and_then(|facts| facts.user);
             assert_eq!((user.as_deref(), told), (Some("bob"), Some(1002)));
+        }
+    }
+
+    #[test]
+    fn words_of_a_later_run_are_not_taken() {
+        let end: Timestamp = "2026-12-01T03:52:12Z".parse().expect("a moment");
+        let facts = |start: &str, state: &str| JobFacts {
+            job_id: 7,
+            start: start.parse().ok(),
+            state: State::of([state.to_owned()]),
+            ..JobFacts::default()
+        };
+        for (start, state, is_of_it) in [
+            ("2026-12-01T03:52:09Z", "COMPLETED", true),
+            ("2026-12-01T03:52:12Z", "RUNNING", true),
+            ("", "COMPLETED", true),
+            ("2026-12-01T03:52:15Z", "RUNNING", false),
+            ("", "PENDING", false),
+        ] {
+            let said = Said {
+                cgroup_id: 1,
+                answer: Ok(vec![facts(start, state)]),
+                is_last: true,
+            };
+            let (slurm, _) = said.until(end).of("7", None);
+            assert_eq!(slurm.facts.is_some(), is_of_it, "{start} {state}");
         }
     }
 }

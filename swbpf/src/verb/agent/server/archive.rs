@@ -54,6 +54,8 @@ pub struct Archive {
     /// Users who are being told.
     told: RefCell<BTreeSet<u32>>,
     turns: Arc<Semaphore>,
+    /// Held while the answer of a user is made that goes through all records: of many made at once, all would be late.
+    making: Arc<Semaphore>,
 }
 
 /// What answers are made with, one part at a time.
@@ -90,6 +92,7 @@ impl Archive {
             desk: Arc::new(Mutex::new(desk)),
             told: RefCell::default(),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            making: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -153,14 +156,22 @@ impl Telling<'_> {
         let refusal = |error| refusal(error, self.peer.sees());
         let late = || {
             let why = format!("the answer takes more than {} s", PATIENCE.as_secs());
-            Refusal::new(Reason::Busy, format!("{why}: {way}"))
+            Refusal::new(Reason::Failed, format!("{why}: {way}"))
         };
+        let mut making = None;
         loop {
-            if work.is_long() && self.turn.is_none() && self.peer.uid != ROOT {
-                let turn = Arc::clone(&self.archive.turns).acquire_owned();
-                let left = PATIENCE.saturating_sub(self.asked.elapsed());
-                self.turn = timeout(left, turn).await.map_err(|_| late())?.ok();
-                self.place.is_at(Stage::Reading);
+            if work.is_long() && making.is_none() && self.peer.uid != ROOT {
+                let asked = self.asked;
+                let wait = async |turns: &Arc<Semaphore>| {
+                    let left = PATIENCE.saturating_sub(asked.elapsed());
+                    let turn = timeout(left, Arc::clone(turns).acquire_owned()).await;
+                    turn.map_err(|_| late()).map(Result::ok)
+                };
+                if self.turn.is_none() {
+                    self.turn = wait(&self.archive.turns).await?;
+                    self.place.is_at(Stage::Reading);
+                }
+                making = wait(&self.archive.making).await?;
             }
             // Whoever has waited longest comes first.
             let mut desk = Arc::clone(&self.archive.desk).lock_owned().await;
