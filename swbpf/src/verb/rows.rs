@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     fold::{BelowReading, Evidence, Rows, Values, compare},
     job::cgroup::{
-        Cgroup, Controller, Descendant, Version,
+        Cgroup, Controller, Descendant, Version, saved_path,
         slurm::{Role, role},
         subdirectories,
     },
@@ -36,9 +36,11 @@ const MAX_LISTED: usize = 4096;
 pub struct Follower {
     /// What the target is to a job, and where in it.
     role: Option<Role>,
+    #[serde(with = "saved_path")]
     below_job: PathBuf,
     version: Version,
     /// Directory of the target.
+    #[serde(with = "saved_path")]
     top: PathBuf,
     top_id: u64,
     levels: u32,
@@ -56,6 +58,7 @@ struct Known {
     step: Option<u64>,
     role: Role,
     /// Below the target.
+    #[serde(with = "saved_path")]
     path: PathBuf,
 }
 
