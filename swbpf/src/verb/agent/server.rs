@@ -26,7 +26,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{allowance::Debt, jobs::Question};
+use super::jobs::Question;
 use crate::{
     error::{Error, way_to_own_directory},
     wire::{self, Answer, Reason, Refusal},
@@ -40,10 +40,6 @@ pub use peer::Peer;
 const QUESTIONS: usize = 64;
 /// Those at one time whose request is read before they are told that there is no place for them, beside all who have one.
 const MOST_TURNED_AWAY: usize = 256;
-/// All connections together may take one part in this many of one CPU.
-const SHARE: u32 = 10;
-/// What one takes of it, with a question to the loop or one that is not understood.
-const EACH: Duration = Duration::from_micros(40);
 /// Pause after a connection that could not be taken, as where too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,17 +57,11 @@ pub fn open(path: &Path, admins: Option<u32>, archive: Archive) -> Result<Questi
             archive: Rc::new(archive),
             turns_away: Arc::new(Semaphore::new(MOST_TURNED_AWAY)),
         };
-        let mut debt = Debt::new(SHARE);
         loop {
-            let wait = debt.wait(Instant::now());
-            if !wait.is_zero() {
-                sleep(wait).await;
-            }
             match listener.accept().await {
                 Ok((stream, _)) => let_in(stream, &doors, admins, &desk),
                 Err(_) => sleep(PAUSE).await,
             }
-            debt.spend(EACH, Instant::now());
         }
     });
     Ok(asked)
@@ -136,13 +126,23 @@ fn let_in(mut stream: UnixStream, doors: &Rc<Doors>, admins: Option<u32>, desk: 
         return;
     };
     let place = doors.enter(peer.uid);
+    let pause = if place.is_some() {
+        doors.pause(peer.uid, Instant::now())
+    } else {
+        Duration::ZERO
+    };
     let desk = desk.clone();
     tokio::task::spawn_local(async move {
         let busy = Refusal::new(Reason::Busy, "too many connections: close some, or wait");
         // A client that has gone, or is too slow, has no answer; nobody else has to know.
         let _ = if let Some((place, leave)) = place {
             tokio::select! {
-                attended = attend(&mut stream, &peer, &desk, &place) => attended,
+                attended = async {
+                    if !pause.is_zero() {
+                        sleep(pause).await;
+                    }
+                    attend(&mut stream, &peer, &desk, &place).await
+                } => attended,
                 stage = leave => {
                     if stage.is_ok_and(|stage| stage < Stage::Asked) {
                         send_off(&stream, busy);

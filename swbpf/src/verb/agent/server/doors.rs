@@ -1,6 +1,11 @@
 //! How many clients are in at one time: no user can keep the others out.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::oneshot;
 
@@ -9,6 +14,11 @@ const MOST_OF_ONE: usize = 64;
 /// Connections of all.
 const MOST: usize = 1024;
 
+/// Time of one user's connection until the next one is listened to.
+const PACE: Duration = Duration::from_millis(10);
+/// Time that is saved up for many at once.
+const SAVED: Duration = Duration::from_secs(1);
+
 /// Who has a place however many users there are.
 pub const ROOT: u32 = 0;
 
@@ -16,6 +26,8 @@ pub const ROOT: u32 = 0;
 #[derive(Debug, Default)]
 pub struct Doors {
     inside: RefCell<Inside>,
+    /// When each user who came lately has used what was saved up.
+    used: RefCell<BTreeMap<u32, Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +97,24 @@ impl Doors {
         );
         let doors = Rc::clone(self);
         Some((Place { doors, number }, leave))
+    }
+}
+
+impl Doors {
+    /// How long a user who has been let in waits before it is listened to: 100 at once and then 100 a second cost the agent little,
+    /// and who asks more often waits for nobody but itself.
+    pub fn pause(&self, uid: u32, now: Instant) -> Duration {
+        if uid == ROOT {
+            return Duration::ZERO;
+        }
+        let mut used = self.used.borrow_mut();
+        if used.len() >= MOST {
+            used.retain(|_, until| *until > now);
+        }
+        let until = used.entry(uid).or_insert(now);
+        let begin = (*until).max(now);
+        *until = begin + PACE;
+        begin.saturating_duration_since(now).saturating_sub(SAVED)
     }
 }
 
@@ -159,6 +189,23 @@ mod tests {
         assert!(doors.enter(1).is_some());
         drop(other);
         assert!(doors.inside.borrow().by_number.is_empty());
+    }
+
+    #[test]
+    fn who_asks_without_end_waits_for_itself_alone() {
+        let (doors, begin) = (Doors::default(), Instant::now());
+        let at = |millis| begin + Duration::from_millis(millis);
+        assert!((0..=100).all(|_| doors.pause(1, begin).is_zero()));
+        assert_eq!(doors.pause(1, begin), PACE);
+        assert_eq!(doors.pause(1, at(20)), Duration::ZERO);
+        assert_eq!(
+            [doors.pause(2, begin), doors.pause(ROOT, begin)],
+            [Duration::ZERO; 2]
+        );
+        // What is long past is forgotten.
+        assert!((1000..1000 + MOST as u32).all(|uid| doors.pause(uid, begin).is_zero()));
+        assert!(doors.pause(1, at(60_000)).is_zero());
+        assert_eq!(doors.used.borrow().len(), 1);
     }
 
     #[test]
