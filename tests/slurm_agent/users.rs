@@ -44,6 +44,16 @@ fn jobs(command: &mut Command) -> Vec<Value> {
     listing["jobs"].as_array().expect("jobs").clone()
 }
 
+/// Another user has what anybody can see, and is told whom the agent tells.
+fn check_other_now(agent: &Agent, cgroup: &str) {
+    let options = ["--once", "--json", "--window", "0.1", "--cgroup", cgroup];
+    let other = output(&mut as_other(agent, OTHER_USER, &options));
+    let said = told(&other);
+    assert!(said.contains("to its user, to root and to the group"), "{said}");
+    let held_by = &answer(&other)["probes"]["held_by"];
+    assert_eq!(held_by, "nobody", "sampled, as by anybody");
+}
+
 /// The user of a job sees it while it runs and when it has ended; to another user it is as if it had never been.
 #[test]
 fn a_user_sees_the_own_jobs_and_no_other_does() {
@@ -68,25 +78,7 @@ fn a_user_sees_the_own_jobs_and_no_other_does() {
         now["probes"]["held_by"] == "agent"
     });
     assert_whole(&now, 100);
-    let other = output(&mut as_other(
-        &agent,
-        OTHER_USER,
-        &[
-            "--once",
-            "--json",
-            "--window",
-            "0.1",
-            "--cgroup",
-            now["target"]["cgroup"].as_str().expect("text"),
-        ],
-    ));
-    let said = told(&other);
-    assert!(said.contains("to its user, to root and to the group"), "{said}");
-    assert_eq!(
-        answer(&other)["probes"]["held_by"],
-        "nobody",
-        "sampled, as by anybody"
-    );
+    check_other_now(&agent, now["target"]["cgroup"].as_str().expect("text"));
     let running = jobs(&mut as_user(
         &agent,
         &slurm,
