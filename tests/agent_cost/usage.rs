@@ -71,6 +71,10 @@ fn number(text: &str, key: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use support::measure::wait_until;
+
     use super::*;
 
     #[test]
@@ -83,9 +87,15 @@ mod tests {
         assert_eq!(number(map, "memlock:"), Some(6_685_184));
     }
 
+    /// One of one thread, which stays: those of this process, which are other tests, come and go.
     #[test]
-    fn this_process_has_used_something() {
-        let usage = Usage::of(std::process::id()).expect("this process");
+    fn a_process_has_used_something() {
+        let mut process = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let used = || Usage::of(process.id()).expect("a process");
+        // The kernel adds it up when the process leaves its CPU.
+        wait_until("its CPU time", || !used().cpu.is_zero());
+        let usage = used();
+        process.kill().and_then(|()| process.wait()).expect("ended");
         assert!(usage.rss > 0 && usage.highest_rss >= usage.rss);
     }
 }
